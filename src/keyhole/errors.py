@@ -1,0 +1,35 @@
+"""Every error that a user can cause. One root, so that one `except` catches them all.
+
+KeyholeError
+├── InputError      the data file or dataframe, its keys, the population size
+├── CodebookError   the list of categories
+├── RulesError      impossible combinations
+├── SettingsError   options of a run
+└── OutputError     the result folder
+
+A message is one line: what is wrong, where, what to do. It never holds a value of the data.
+"""
+
+
+class KeyholeError(Exception):
+    """The root of all errors that a user can cause."""
+
+
+class InputError(KeyholeError):
+    """The data cannot be used as given."""
+
+
+class CodebookError(KeyholeError):
+    """The codebook cannot be read, or the data do not follow it."""
+
+
+class RulesError(KeyholeError):
+    """The rules for impossible combinations cannot be read, or the data contradict them."""
+
+
+class SettingsError(KeyholeError):
+    """An option does not exist or has a value outside its range."""
+
+
+class OutputError(KeyholeError):
+    """The result folder cannot be written or read."""

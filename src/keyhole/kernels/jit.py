@@ -1,0 +1,74 @@
+"""The one decorator for compiled code, and the place where machine code is kept.
+
+Numba checks only the caller's own file when it looks into its cache: after an edit of a callee it would
+silently run the old sampler. So the cache folder is named after a hash of every file in this folder and of
+the compiler's version. The folder is private; if it is not, or cannot be written, code is compiled in memory.
+"""
+
+import hashlib
+import logging
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+logger = logging.getLogger("keyhole")
+
+
+def kernel_hash() -> str:
+    """Return the SHA-256 of all kernel sources and of the compiler's version."""
+    digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def user_cache() -> Path:
+    """Return the folder for cached files of this user: KEYHOLE_CACHE, XDG_CACHE_HOME or ~/.cache."""
+    if "KEYHOLE_CACHE" in os.environ:
+        return Path(os.environ["KEYHOLE_CACHE"])
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "keyhole"
+
+
+def private_folder(path: Path) -> bool:
+    """Make the folder, and say whether it belongs to this user and nobody else can write to it."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+        writable = os.access(path, os.W_OK | os.X_OK)
+    except (OSError, RuntimeError):
+        return False
+    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    return mine and writable and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _choose_cache() -> Path | None:
+    folder = user_cache() / kernel_hash()[:16]
+    if private_folder(folder):
+        return folder
+    logger.warning(
+        "%s is not a private folder that can be written; compiling in memory. "
+        "Set KEYHOLE_CACHE to a folder of your own to compile only once.",
+        folder,
+    )
+    return None
+
+
+CACHE_FOLDER = _choose_cache()
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function without the interpreter lock, cached under CACHE_FOLDER."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(CACHE_FOLDER or "")
+    try:
+        compiled: Function = numba.njit(nogil=True, cache=CACHE_FOLDER is not None)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled

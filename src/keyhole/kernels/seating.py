@@ -1,0 +1,112 @@
+"""Prior weight of a seating: V(f, m) for f answers at m tables (MODEL.md section 3).
+
+One concentration for all (`mixed`): V(f, m) = alpha^m Gamma(alpha) / Gamma(alpha + f).
+One for each record, integrated out (`hdp`): V(f, m) = E[the same] over alpha ~ Gamma(a, b), that is
+    V(f, m) = b^a / Gamma(a) * integral of alpha^(a + m - 2) exp(-b alpha) / ((alpha + 1) ... (alpha + f - 1)).
+The integral is taken once, at the longest f; shorter ones follow from V(f, m) = f V(f + 1, m) + V(f + 1, m + 1).
+
+Quadrature: alpha = exp(u), u = t - exp(-t), which turns the slow left tail alpha^a of a small a into a
+double-exponential one, then the trapezoidal rule over the t where the integrand is not negligible.
+"""
+
+import math
+
+from keyhole.kernels.jit import kernel
+
+
+@kernel
+def log_integrand(u, shape, rate, answers, tables):
+    """Return the log of the integrand in u = log alpha, up to a constant."""
+    alpha = math.exp(u)
+    product = 1.0
+    for i in range(1, answers):
+        product *= alpha + i
+    return (shape + tables - 1.0) * u - rate * alpha - math.log(product)
+
+
+@kernel
+def find_mode(shape, rate, answers, tables):
+    """Return the u at which the integrand is largest, by bisection on its slope (it is log-concave in u)."""
+    low, high = -800.0, math.log((shape + tables) / rate) + 1.0
+    for _ in range(60):
+        u = 0.5 * (low + high)
+        alpha = math.exp(u)
+        slope = shape + tables - 1.0 - rate * alpha
+        for i in range(1, answers):
+            slope -= alpha / (alpha + i)
+        if slope > 0.0:
+            low = u
+        else:
+            high = u
+        if high - low < 0.01:
+            break
+    return 0.5 * (low + high)
+
+
+@kernel
+def find_edge(shape, rate, answers, tables, mode, direction):
+    """Return a u on that side of the mode where the integrand is below exp(-42) of its peak."""
+    peak = log_integrand(mode, shape, rate, answers, tables)
+    step = direction * 0.05
+    while log_integrand(mode + step, shape, rate, answers, tables) > peak - 42.0 and abs(step) < 2000.0:
+        step *= 1.5
+    return mode + step
+
+
+@kernel
+def invert_stretch(u):
+    """Return t with t - exp(-t) = u, by Newton's method."""
+    t = u if u > 0.0 else -math.log1p(-u)
+    for _ in range(30):
+        decay = math.exp(-t)
+        change = (t - decay - u) / (1.0 + decay)
+        t -= change
+        if abs(change) < 1e-10:
+            break
+    return t
+
+
+@kernel
+def shorten(seating):
+    """Fill the rows of shorter records from the last row."""
+    longest = seating.shape[0] - 1
+    for f in range(longest - 1, 0, -1):
+        for m in range(1, f + 1):
+            seating[f, m] = f * seating[f + 1, m] + seating[f + 1, m + 1]
+
+
+@kernel
+def fill_mixed_seating(shape, rate, seating):
+    """Fill V(f, m) for alpha ~ Gamma(shape, rate)."""
+    answers = seating.shape[0] - 1
+    seating[:, :] = 0.0
+    left = find_edge(shape, rate, answers, 1, find_mode(shape, rate, answers, 1), -1.0)
+    right = find_edge(shape, rate, answers, answers, find_mode(shape, rate, answers, answers), 1.0)
+    first, last = invert_stretch(left), invert_stretch(right)
+    nodes = 128
+    gap = (last - first) / (nodes - 1)
+    constant = shape * math.log(rate) - math.lgamma(shape)
+    for x in range(nodes):
+        t = first + x * gap
+        decay = math.exp(-t)
+        u = t - decay
+        alpha = math.exp(u)
+        term = math.exp(constant + log_integrand(u, shape, rate, answers, 1)) * (1.0 + decay) * gap
+        for m in range(1, answers + 1):
+            seating[answers, m] += term
+            term *= alpha
+    shorten(seating)
+
+
+@kernel
+def fill_shared_seating(alpha, seating):
+    """Fill V(f, m) for one alpha."""
+    answers = seating.shape[0] - 1
+    seating[:, :] = 0.0
+    for f in range(1, answers + 1):
+        value = 1.0
+        for i in range(1, f):
+            value /= alpha + i
+        for m in range(1, f + 1):
+            seating[f, m] = value
+            value *= alpha

@@ -1,0 +1,46 @@
+"""Weights of the profiles and their concentration (MODEL.md section 3, step 5).
+
+gamma | m, K by Escobar and West (1995), m tables in all and K profiles:
+    eta ~ Beta(gamma + 1, m),  gamma ~ Gamma(a0 + K, b0 - log eta) with odds (a0 + K - 1) / (m (b0 - log eta)),
+    else Gamma(a0 + K - 1, b0 - log eta).
+beta ~ Dirichlet(m_1, ..., m_K, gamma); in `mixed` beta ~ Dirichlet(1 + m_1, ..., 1 + m_K), no remainder.
+gamma integrates beta out: it is drawn first.
+"""
+
+from keyhole.kernels.draws import draw_dirichlet, draw_log_beta
+from keyhole.kernels.jit import kernel
+
+
+@kernel
+def draw_weight_concentration(rng, records, prior, state, work):
+    """Draw gamma given the numbers of tables and of profiles; `mixed` has none."""
+    if prior.finite:
+        return
+    shape, rate = prior.weight_concentration[0], prior.weight_concentration[1]
+    profiles = state.profile_total[0]
+    tables = 0
+    for k in range(profiles):
+        tables += state.profile_tables[k]
+    if tables > 0:
+        rate -= draw_log_beta(rng, state.weight_concentration[0] + 1.0, float(tables))
+        shape += profiles - 1.0
+        if rng.random() * (shape + tables * rate) < shape:
+            shape += 1.0
+    state.weight_concentration[0] = rng.standard_gamma(shape) / rate
+
+
+@kernel
+def draw_weights(rng, records, prior, state, work):
+    """Draw the weights given the number of tables of each profile."""
+    profiles = state.profile_total[0]
+    shape = work.profile_shape
+    for k in range(profiles):
+        shape[k] = state.profile_tables[k] + (1.0 if prior.finite else 0.0)
+    last = profiles
+    if not prior.finite:
+        shape[profiles] = state.weight_concentration[0]
+        last += 1
+    draw_dirichlet(rng, shape[:last], shape[:last])
+    for k in range(profiles):
+        state.weight[k] = shape[k]
+    state.remainder[0] = 0.0 if prior.finite else shape[profiles]

@@ -1,0 +1,49 @@
+"""Which columns are the keys."""
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from keyhole.errors import InputError
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+SHOWN = 30
+
+
+def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the keys, none twice. Text is split at commas."""
+    names = tuple(key.strip() for key in (keys.split(",") if isinstance(keys, str) else keys))
+    if not any(names):
+        raise InputError(
+            "no key variable is given: name the columns an intruder could know, for instance AGE,SEX."
+        )
+    if not all(names):
+        raise InputError("the list of keys has an empty name: look for two commas in a row.")
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise InputError(f"the key '{twice}' is given twice: name it once.")
+    return names
+
+
+def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list[int]:
+    """Return the position of each key in the header."""
+    for key in keys:
+        if header.count(key) > 1:
+            raise InputError(
+                f"{where} has {header.count(key)} columns named '{key}': give each a name of its own."
+            )
+        if key not in header:
+            raise InputError(f"{where} has no column '{key}'{_suggest(header, key)}")
+    return [header.index(key) for key in keys]
+
+
+def _suggest(header: Sequence[str], key: str) -> str:
+    # A file without a header shows its first record here; numbers are never shown, since they are values.
+    names = [" ".join(name.split()) for name in header if name and not NUMBER.fullmatch(name)]
+    if not names:
+        return ": its first line does not name the columns; add a header."
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(key.casefold(), folded, n=1)
+    near = f" (did you mean '{folded[close[0]]}'?)" if close else ""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{near}: its columns are {', '.join(names[:SHOWN])}{more}."

@@ -1,0 +1,132 @@
+"""CSV and its relatives: the delimiter is found, every value stays text."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from keyhole.errors import InputError
+from keyhole.microdata.columns import find_columns
+from keyhole.microdata.opening import OpenedFile
+
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE = 1 << 16
+SAMPLE_LINES = 50
+
+
+def read_delimited(opened: OpenedFile, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the key columns as text, in the order of the keys; blank values are null."""
+    source = _source(opened)
+    try:
+        delimiter = find_delimiter(_sample(source), keys)
+        header = [name.strip() for name in next(_lines(source, delimiter), [])]
+        if not any(header):
+            raise InputError(f"{opened.path} has no header: its first line must name the columns.")
+        positions = find_columns(header, keys, str(opened.path))
+        frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
+        kept = _real_rows(frame, source, delimiter, len(header), opened.path)
+    except csv.Error as error:
+        raise InputError(f"{opened.path} is not a readable table: {error}.") from None
+    frame = frame if kept is None else frame.filter(kept)
+    return frame[:, : len(keys)].rename(dict(zip(frame.columns, keys, strict=False)))
+
+
+def find_delimiter(sample: str, keys: Sequence[str]) -> str:
+    """Return the delimiter under which the header holds most keys, then the one that cuts all lines alike."""
+
+    def fitness(delimiter: str) -> tuple[int, float, int]:
+        lines = [line for line in csv.reader(io.StringIO(sample), delimiter=delimiter) if line][:SAMPLE_LINES]
+        if not lines:
+            return (0, 0.0, 0)
+        header = [name.strip() for name in lines[0]]
+        alike = sum(len(line) == len(header) for line in lines) / len(lines) if len(header) > 1 else 0.0
+        return (len(set(keys) & set(header)), alike, len(header))
+
+    return max(DELIMITERS, key=fitness)
+
+
+def _source(opened: OpenedFile) -> Path | bytes:
+    """Return the path if polars can read it as it is, else the text in UTF-8 with ordinary line ends."""
+    with opened.path.open("rb") as file:
+        start = file.read(SAMPLE)
+    if opened.encoding == "utf-8-sig" and (b"\n" in start or b"\r" not in start):
+        return opened.path
+    try:
+        text = opened.path.read_text(encoding=opened.encoding)
+    except UnicodeDecodeError:
+        if opened.encoding == "utf-16":
+            raise InputError(f"{opened.path} is not text in UTF-16, as its first bytes say.") from None
+        text = opened.path.read_text(encoding="latin-1")
+    return text.encode()
+
+
+def _text(source: Path | bytes) -> io.TextIOWrapper:
+    raw = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+
+
+def _sample(source: Path | bytes) -> str:
+    with _text(source) as text:
+        sample = text.read(SAMPLE)
+    # The last line may be cut: leave it out if there is another.
+    return sample[: sample.rfind("\n") + 1] or sample
+
+
+def _lines(source: Path | bytes, delimiter: str) -> Iterator[list[str]]:
+    with _text(source) as text:
+        yield from csv.reader(text, delimiter=delimiter)
+
+
+def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: Path) -> pl.DataFrame:
+    """Read the columns at these positions; a position may occur twice."""
+    try:
+        lazy = pl.scan_csv(
+            source,
+            separator=delimiter,
+            infer_schema=False,
+            truncate_ragged_lines=False,
+            glob=False,
+            low_memory=True,
+        )
+        names = lazy.collect_schema().names()
+        columns = [pl.col(names[position]).alias(str(place)) for place, position in enumerate(positions)]
+        return lazy.select(columns).collect(engine="streaming")
+    except (pl.exceptions.PolarsError, IndexError):
+        raise _explain(source, delimiter, path) from None
+
+
+def _explain(source: Path | bytes, delimiter: str, path: Path) -> InputError:
+    """Find the row that cannot be read. Only its number is told."""
+    lines = _lines(source, delimiter)
+    width = len(next(lines, []))
+    for row, line in enumerate((line for line in lines if line), start=1):
+        if len(line) > width:
+            return InputError(
+                f"{path} row {row} has {len(line)} values for {width} columns: "
+                "quote the values that hold the delimiter, or correct the row."
+            )
+    return InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+
+
+def _real_rows(
+    frame: pl.DataFrame, source: Path | bytes, delimiter: str, width: int, path: Path
+) -> pl.Series | None:
+    """Tell blank lines, which are no records, and refuse rows that are too short.
+
+    Polars fills both with nulls, so only rows whose last value is blank are in doubt.
+    """
+    if width == 1 or not frame.columns or not frame.to_series(-1).has_nulls():
+        return None
+    sizes = [len(line) for line in _lines(source, delimiter)][1:]
+    sizes += [0] * (frame.height - len(sizes))
+    if len(sizes) != frame.height:
+        raise InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+    kept = pl.Series(sizes) > 0
+    short = next(
+        (row for row, size in enumerate((size for size in sizes if size), start=1) if size < width), None
+    )
+    if short is not None:
+        raise InputError(f"{path} row {short} has fewer values than the {width} columns: correct the row.")
+    return kept

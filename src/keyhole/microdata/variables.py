@@ -1,0 +1,50 @@
+"""What a file is after reading: key variables with their categories, and one row of integers per record."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLANK = ""  # the code of a blank answer; it can be nobody's real code
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A key variable.
+
+    categories: codes in order, as text exactly as a user would write them.
+    labels: what the codebook calls them, in the same order.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    labels: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Microdata:
+    """The records on the key variables, in the order of the keys.
+
+    codes: int32 (n, J), the index of the category, -1 where the answer is left to the model.
+    rows: rows in the input; row_used: bool (rows,), which of them are records here.
+    ignored: keys that have one category and so cannot tell anybody apart.
+    fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe.
+    """
+
+    variables: tuple[Variable, ...]
+    codes: NDArray[np.int32]
+    rows: int
+    row_used: NDArray[np.bool_]
+    ignored: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Number of categories of each variable."""
+        return tuple(len(variable.categories) for variable in self.variables)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the full table, observed or not."""
+        return math.prod(self.levels)

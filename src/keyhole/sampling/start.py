@@ -1,0 +1,125 @@
+"""Where chains start: the prior as arrays, and states that differ widely in their number of profiles."""
+
+import numpy as np
+
+from keyhole.kernels.concentrations import fill_seating
+from keyhole.kernels.profiles import draw_profiles, tally_answers
+from keyhole.kernels.state import Prior, Records, State
+from keyhole.kernels.weights import draw_weights
+from keyhole.kernels.work import Work, make_work
+
+STARTS = (1, 5, 20, 100)
+"""Profiles at the start of the first four chains; further chains repeat the list."""
+
+
+def make_prior(
+    model: str,
+    prior: str,
+    impossible: np.ndarray | None = None,
+    possible: np.ndarray | None = None,
+    level_start: np.ndarray | None = None,
+    split_merge_proposals: int = 8,
+) -> Prior:
+    """Return the numbers of MODEL.md section 2 for this model and prior."""
+    if impossible is None or possible is None or level_start is None:
+        impossible = possible = np.zeros((0, 0), np.uint8)
+        confined = free = np.zeros(0, np.int64)
+    else:
+        confined = _confined_variables(impossible, level_start)
+        free = _confined_variables(possible, level_start)
+    return Prior(
+        finite=model == "mixed",
+        adaptive=prior == "adaptive",
+        weight_concentration=np.array([2.0, 1.0]),
+        shared_concentration=np.array([2.0, 1.0]),
+        strength_sd=1.5,
+        mean_sd=2.0,
+        shape_sd=1.0,
+        split_merge_proposals=split_merge_proposals,
+        box_level=np.ascontiguousarray(impossible, np.uint8),
+        box_variables=confined,
+        possible_level=np.ascontiguousarray(possible, np.uint8),
+        possible_variables=free,
+    )
+
+
+def _confined_variables(box_level: np.ndarray, level_start: np.ndarray) -> np.ndarray:
+    """Return, for each box, the bit mask of the variables of which it does not admit every level."""
+    mask = np.zeros(len(box_level), np.int64)
+    for j in range(len(level_start) - 1):
+        whole = box_level[:, level_start[j] : level_start[j + 1]].all(axis=1)
+        mask |= np.where(whole, 0, 1 << j)
+    return mask
+
+
+def empty_state(records: Records, capacity: int) -> State:
+    """Return a state with room for `capacity` profiles and nobody seated."""
+    n, variables = records.level.shape
+    levels = int(records.level_start[-1])
+    sizes = np.diff(records.level_start)
+    return State(
+        seat=np.full((n, variables), 255, np.uint8),
+        table_size=np.zeros((n, variables), np.uint8),
+        table_label=np.zeros((n, variables), np.int32),
+        table_total=np.zeros(n, np.int64),
+        profile_total=np.zeros(1, np.int64),
+        weight=np.zeros(capacity),
+        remainder=np.zeros(1),
+        level_profile=np.zeros((levels, capacity)),
+        profile_tables=np.zeros(capacity, np.int64),
+        level_count=np.zeros((levels, capacity), np.int64),
+        weight_concentration=np.ones(1),
+        record_concentration=np.array([2.0, 1.0]),
+        shared_concentration=np.ones(1),
+        base_strength=sizes.astype(np.float64),
+        base_level=1.0 / np.repeat(sizes, sizes),
+        seating=np.zeros((variables + 1, variables + 2)),
+        impossible_total=np.zeros(1, np.int64),
+        impossible_seating=np.zeros((variables + 1, variables + 1), np.int64),
+    )
+
+
+def nearest_prototype(rng: np.random.Generator, level: np.ndarray, prototypes: int) -> np.ndarray:
+    """Return for each record which of some records picked at random it agrees with most; ties at random."""
+    n = len(level)
+    picked = level[rng.choice(n, size=min(prototypes, n), replace=False)]
+    label = np.zeros(n, np.int32)
+    for first in range(0, n, 10_000):
+        part = level[first : first + 10_000]
+        agree = np.zeros((len(part), len(picked)))
+        for j in range(level.shape[1]):
+            agree += part[:, j, None] == picked[None, :, j]
+        label[first : first + 10_000] = (agree + 0.5 * rng.random(agree.shape)).argmax(axis=1)
+    return label
+
+
+def start_state(
+    rng: np.random.Generator, records: Records, prior: Prior, profiles: int, capacity: int = 520
+) -> tuple[State, Work]:
+    """Seat each record at one table, label the tables by nearest prototype, and draw weights and profiles."""
+    n, variables = records.level.shape
+    capacity = max(capacity, 8 * ((2 * profiles + 135) // 8))
+    state = empty_state(records, capacity)
+    work = make_work(n, variables, int(records.level_start[-1]), capacity)
+    state.seat[records.level >= 0] = 0
+    state.table_size[:, 0] = records.answer_total
+    state.table_total[:] = records.answer_total > 0
+    state.profile_total[0] = profiles if prior.finite else min(profiles, max(n, 1))
+    if n:
+        state.table_label[:, 0] = nearest_prototype(rng, records.level, int(state.profile_total[0]))
+    fill_seating(rng, records, prior, state, work)
+    tally_answers(rng, records, prior, state, work)
+    draw_weights(rng, records, prior, state, work)
+    draw_profiles(rng, records, prior, state, work)
+    return state, work
+
+
+def enlarge(records: Records, state: State) -> tuple[State, Work]:
+    """Return the same state with room for twice as many profiles, and scratch to go with it."""
+    n, variables = records.level.shape
+    levels, capacity = state.level_profile.shape
+    larger = empty_state(records, 2 * capacity)
+    for name, old in state._asdict().items():
+        new = getattr(larger, name)
+        new[tuple(slice(0, size) for size in old.shape)] = old
+    return larger, make_work(n, variables, levels, 2 * capacity)

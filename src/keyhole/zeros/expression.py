@@ -1,0 +1,215 @@
+"""Conditions on variables, read by recursive descent. Nothing in an expression is ever executed.
+
+    condition   = all-of { ("or" | "|" | "||") all-of }
+    all-of      = negation { ("and" | "&" | "&&") negation }
+    negation    = { "not" | "!" } single
+    single      = "(" condition ")" | "if" "(" condition ")" condition | comparison
+    comparison  = operand ("==" | "!=" | "<" | "<=" | ">" | ">=") operand
+                | operand ["not"] ("in" | "%in%") (list | value)
+    list        = ["c"] ( "(" value {"," value} ")" | "[" value {"," value} "]" )
+    value       = operand [ ":" operand ]
+
+`if (A) B` is R's implication, not A or B. Words such as `and` are operators only where an operator can stand,
+so that a category may be called OR or IN.
+"""
+
+from dataclasses import dataclass, field
+
+from keyhole.errors import RulesError
+from keyhole.zeros.tokens import Token, split_tokens
+
+DEPTH_LIMIT = 40
+ORDER_OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A category as written, or a range of categories when `last` is given."""
+
+    text: str
+    last: str | None = None
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A variable against values; operator one of == != < <= > >= in, not in."""
+
+    name: str
+    operator: str
+    values: tuple[Value, ...]
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Not:
+    """The opposite of a condition."""
+
+    operand: "Condition"
+
+
+@dataclass(frozen=True)
+class And:
+    """All of the conditions."""
+
+    operands: tuple["Condition", ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """At least one of the conditions."""
+
+    operands: tuple["Condition", ...]
+
+
+Condition = Comparison | Not | And | Or
+
+
+def parse_expression(text: str, where: str) -> Condition:
+    """Read an expression; `where` (file and line) opens the message of an error."""
+    parser = _Parser(split_tokens(text, where), where)
+    condition = parser.condition(0)
+    if parser.token.kind != "end":
+        raise parser.expected("'and', 'or' or the end of the expression")
+    return condition
+
+
+def format_expression(condition: Condition) -> str:
+    """Write a condition so that reading it gives the same condition."""
+    if isinstance(condition, Comparison):
+        values = ", ".join(_format_value(value) for value in condition.values)
+        if condition.operator in ("in", "not in"):
+            values = f"({values})"
+        return f"{_quote(condition.name, '`')} {condition.operator} {values}"
+    if isinstance(condition, Not):
+        return f"not ({format_expression(condition.operand)})"
+    word = " and " if isinstance(condition, And) else " or "
+    return word.join(f"({format_expression(operand)})" for operand in condition.operands)
+
+
+def _format_value(value: Value) -> str:
+    first = _quote(value.text, '"')
+    return first if value.last is None else f"{first}:{_quote(value.last, chr(34))}"
+
+
+def _quote(text: str, mark: str) -> str:
+    return mark + text.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
+
+
+class _Parser:
+    """One token of look-ahead over a list of tokens."""
+
+    def __init__(self, tokens: list[Token], where: str) -> None:
+        self.tokens = tokens
+        self.where = where
+        self.place = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.place]
+
+    def expected(self, what: str) -> RulesError:
+        return RulesError(f"{self.where}, position {self.token.position}: expected {what}.")
+
+    def next_is(self, *signs: str) -> bool:
+        """Say whether an operator stands here, as a sign or as a word in any case."""
+        token = self.token
+        if token.kind == "operator":
+            return token.text in signs
+        return token.kind == "word" and token.text.lower() in signs
+
+    def sign_follows(self, *signs: str) -> bool:
+        following = self.tokens[min(self.place + 1, len(self.tokens) - 1)]
+        return following.kind == "operator" and following.text in signs
+
+    def take(self, *signs: str) -> bool:
+        found = self.next_is(*signs)
+        self.place += found
+        return found
+
+    def require(self, sign: str) -> None:
+        if not self.take(sign):
+            raise self.expected(f"'{sign}'")
+
+    def condition(self, depth: int) -> Condition:
+        if depth > DEPTH_LIMIT:
+            raise RulesError(
+                f"{self.where}, position {self.token.position}: brackets are nested more than {DEPTH_LIMIT} deep; "
+                "split the expression into several rules."
+            )
+        operands = [self.all_of(depth)]
+        while self.take("or", "|", "||"):
+            operands.append(self.all_of(depth))
+        return operands[0] if len(operands) == 1 else Or(tuple(operands))
+
+    def all_of(self, depth: int) -> Condition:
+        operands = [self.negation(depth)]
+        while self.take("and", "&", "&&"):
+            operands.append(self.negation(depth))
+        return operands[0] if len(operands) == 1 else And(tuple(operands))
+
+    def negation(self, depth: int) -> Condition:
+        # A loop, not a recursion: a thousand exclamation marks must not exhaust the stack.
+        negated = False
+        while self.next_is("!") or (self.next_is("not") and not self.starts_comparison()):
+            self.place += 1
+            negated = not negated
+        condition = self.single(depth)
+        return Not(condition) if negated else condition
+
+    def starts_comparison(self) -> bool:
+        """Say whether the word here is a variable, by what follows it."""
+        following = self.tokens[self.place + 1]
+        return self.sign_follows(*ORDER_OPERATORS, "%in%") or (
+            following.kind == "word" and following.text.lower() == "in"
+        )
+
+    def single(self, depth: int) -> Condition:
+        if self.take("("):
+            inner = self.condition(depth + 1)
+            self.require(")")
+            return inner
+        if self.next_is("if") and self.sign_follows("("):
+            self.place += 2
+            premise = self.condition(depth + 1)
+            self.require(")")
+            return Or((Not(premise), self.condition(depth + 1)))
+        return self.comparison()
+
+    def comparison(self) -> Comparison:
+        name = self.operand("a variable, 'not' or '('")
+        for operator in ORDER_OPERATORS:
+            if self.token.kind == "operator" and self.take(operator):
+                value = self.operand("a category")
+                if self.next_is("(") or (self.token.kind == "operator" and self.next_is(":")):
+                    raise self.expected("one category (a list or range of categories goes with 'in')")
+                return Comparison(name.text, operator, (Value(value.text, None, value.position),), name.position)
+        operator = "not in" if self.take("not") else "in"
+        if not self.take("in", "%in%"):
+            raise self.expected("'in'" if operator == "not in" else "one of == != < <= > >= in")
+        return Comparison(name.text, operator, self.values(), name.position)
+
+    def values(self) -> tuple[Value, ...]:
+        if self.next_is("c") and self.sign_follows("(", "["):
+            self.place += 1
+        for opening, closing in (("(", ")"), ("[", "]")):
+            if self.token.kind == "operator" and self.take(opening):
+                values = [self.value()]
+                while self.take(","):
+                    values.append(self.value())
+                if not self.take(closing):
+                    raise self.expected(f"',' or '{closing}'")
+                return tuple(values)
+        return (self.value(),)
+
+    def value(self) -> Value:
+        first = self.operand("a category")
+        last = self.operand("a category").text if self.take(":") else None
+        return Value(first.text, last, first.position)
+
+    def operand(self, what: str) -> Token:
+        token = self.token
+        if token.kind not in ("word", "text", "name"):
+            raise self.expected(what)
+        self.place += 1
+        return token

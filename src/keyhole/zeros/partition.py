@@ -1,0 +1,56 @@
+"""Cut the table along one variable after the other until every part is wholly inside or outside a union of boxes.
+
+Categories that the boxes treat alike stay together, so a variable is cut into as few groups as there are
+kinds of category. This is fast for any number of boxes; other orders of cutting may give fewer parts (cover.py).
+"""
+
+from collections.abc import Sequence
+
+from keyhole.zeros.boxes import Box, Grid, contains, meets
+
+
+class _TooManyParts(Exception):
+    """Stops the recursion."""
+
+
+def partition(
+    grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int
+) -> tuple[list[Box], list[Box]] | None:
+    """Return disjoint boxes inside and outside the union; None when either side has more than `limit`."""
+    inside: list[Box] = []
+    outside: list[Box] = []
+
+    def cut(part: Box, rest: Sequence[Box]) -> None:
+        if len(inside) > limit or len(outside) > limit:
+            raise _TooManyParts
+        rest = [box for box in rest if meets(grid, box, part)]
+        if not rest:
+            outside.append(part)
+        elif any(contains(box, part) for box in rest):
+            inside.append(part)
+        else:
+            for group in _groups(grid, part, rest, _first_confined(grid, part, rest, order)):
+                cut(group, rest)
+
+    try:
+        cut(grid.full, boxes)
+    except _TooManyParts:
+        return None
+    return inside, outside
+
+
+def _first_confined(grid: Grid, part: Box, boxes: Sequence[Box], order: Sequence[int]) -> int:
+    """Find the first variable that some box confines within this part."""
+    common = part
+    for box in boxes:
+        common &= box
+    lost = part & ~common
+    return next(j for j in order if lost & grid.field[j])
+
+
+def _groups(grid: Grid, part: Box, boxes: Sequence[Box], j: int) -> list[Box]:
+    """Cut a part along variable j into groups of categories that are in the same boxes."""
+    groups = [part & grid.field[j]]
+    for box in dict.fromkeys(box & grid.field[j] for box in boxes):
+        groups = [half for group in groups for half in (group & box, group & ~box) if half]
+    return [(part & ~grid.field[j]) | group for group in groups]

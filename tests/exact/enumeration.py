@@ -1,0 +1,196 @@
+"""All states of a tiny data set with their exact posterior probabilities, laid out for the kernels.
+
+A state is a seating of every record and a labelling of its tables, up to names; beta and theta are
+integrated out and the hyperparameters fixed. Starts drawn from the exact posterior are independent, and a
+right kernel leaves them so: the chi-square below needs no thinning and no mixing.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from keyhole.kernels.state import Prior, State
+from tests.oracle.model import Hyper, Model, Seating, enumerate_seatings, log_joint
+from tests.statistical.compiled import compiled
+from tests.statistical.prior_pool import (
+    Pool,
+    empty_pool,
+    fill_profiles,
+    fill_weights,
+    make_prior,
+    one_state,
+)
+
+BATCH = 10_000
+MISSING = 255
+
+
+@dataclass(frozen=True)
+class Case:
+    """A tiny data set (-1: missing), its model and fixed hyperparameters."""
+
+    name: str
+    data: tuple[tuple[int, ...], ...]
+    model: Model
+    hyper: Hyper
+
+    @property
+    def prior(self) -> Prior:
+        return make_prior(self.model.finite, self.model.adaptive, self.model.levels)
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """States (one Pool replicate each), their probabilities and codes."""
+
+    case: Case
+    pool: Pool
+    probability: NDArray[np.float64]
+    code: NDArray[np.int64]
+
+
+def make_case(name: str, data: tuple[tuple[int, ...], ...], profiles: int = 0) -> Case:
+    """A case with unequal hyperparameters, so that no symmetry hides an error."""
+    levels = tuple(max(row[j] for row in data) + 1 + (j == 1) for j in range(len(data[0])))
+    strength = [0.8 + 0.7 * j for j in range(len(levels))]
+    base = [np.arange(2.0, 2.0 + d) / np.arange(2.0, 2.0 + d).sum() for d in levels]
+    hyper = Hyper(gamma=1.3, record=(1.7, 0.9), alpha=1.6, strength=strength, base=base)
+    return Case(name, data, Model(levels, finite=profiles > 0, profiles=profiles), hyper)
+
+
+def write_state(case: Case, records: Seating, state: State) -> None:
+    """Write the seating to arrays of State."""
+    start = np.concatenate([[0], np.cumsum(case.model.levels)])
+    state.seat[:] = MISSING
+    for i, tables in enumerate(records):
+        state.table_total[i] = len(tables)
+        for t, (label, variables) in enumerate(tables):
+            state.table_label[i, t] = label
+            state.table_size[i, t] = len(variables)
+            state.profile_tables[label] += 1
+            state.profile_total[0] = max(state.profile_total[0], label + 1)
+            for j in variables:
+                state.seat[i, j] = t
+                state.level_count[start[j] + case.data[i][j], label] += 1
+    if case.model.finite:
+        state.profile_total[0] = case.model.profiles
+
+
+def enumerate_case(case: Case, capacity: int = 24) -> Enumeration:
+    """Enumerate all states with a positive probability."""
+    seatings = list(enumerate_seatings(case.data))
+    log_weight = np.array([log_joint(s, case.data, case.hyper, case.model) for s in seatings])
+    seatings = [s for s, w in zip(seatings, log_weight, strict=True) if w > -math.inf]
+    log_weight = log_weight[log_weight > -math.inf]
+    weight = np.exp(log_weight - log_weight.max())
+    pool = empty_pool(len(seatings), len(case.data), case.model.levels, capacity)
+    for r, seating in enumerate(seatings):
+        write_state(case, seating, State(*(field[r] for field in pool.state)))
+    pool.state.weight_concentration[:] = case.hyper.gamma
+    pool.state.record_concentration[:] = case.hyper.record
+    pool.state.shared_concentration[:] = case.hyper.alpha
+    pool.state.base_strength[:] = case.hyper.strength
+    pool.state.base_level[:] = np.concatenate(case.hyper.base)
+    codes = np.array(case.data, dtype=np.int32)
+    pool.level[:] = np.where(codes < 0, -1, codes + pool.level_start[:-1].astype(np.int32))
+    return Enumeration(case, pool, weight / weight.sum(), encode_states(pool))
+
+
+@compiled
+def encode_all(pool, out):
+    """Name tables and profiles by first appearance; six bits for each answer."""
+    for r in range(len(out)):
+        state = one_state(pool.state, r)
+        profile_name = np.full(state.weight.shape[0], -1)
+        profiles = 0
+        code = 0
+        for i in range(state.seat.shape[0]):
+            table_name = np.full(state.seat.shape[1], -1)
+            tables = 0
+            for j in range(state.seat.shape[1]):
+                if pool.level[r, i, j] < 0:
+                    continue
+                t = state.seat[i, j]
+                k = state.table_label[i, t]
+                if table_name[t] < 0:
+                    table_name[t] = tables
+                    tables += 1
+                if profile_name[k] < 0:
+                    profile_name[k] = profiles
+                    profiles += 1
+                code = code * 64 + table_name[t] * 8 + profile_name[k]
+        out[r] = code
+
+
+def encode_states(pool: Pool) -> NDArray[np.int64]:
+    """One integer for each state, the same for states that differ in names only."""
+    out = np.zeros(len(pool.level), dtype=np.int64)
+    encode_all(pool, out)
+    return out
+
+
+@compiled
+def complete_states(rng, prior, pool):
+    """Shuffle the names of the profiles, then draw beta and theta given the seating."""
+    for r in range(len(pool.level)):
+        state = one_state(pool.state, r)
+        used = state.profile_total[0]
+        name = np.arange(used)
+        for k in range(used - 1, 0, -1):
+            other = int(rng.random() * (k + 1))
+            name[k], name[other] = name[other], name[k]
+        tables = state.profile_tables[:used].copy()
+        count = state.level_count[:, :used].copy()
+        for k in range(used):
+            state.profile_tables[name[k]] = tables[k]
+            state.level_count[:, name[k]] = count[:, k]
+        for i in range(len(state.table_total)):
+            for t in range(state.table_total[i]):
+                state.table_label[i, t] = name[state.table_label[i, t]]
+        fill_weights(rng, prior, state)
+        fill_profiles(rng, pool.level_start, state)
+
+
+def chi_square_p(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
+    """Pearson's test over cells with expected count at least 10; the others form one cell."""
+    large = expected >= 10.0
+    observed_cells = np.append(observed[large], observed[~large].sum())
+    expected_cells = np.append(expected[large], expected[~large].sum())
+    if expected_cells[-1] < 10.0:
+        smallest = np.argmin(expected_cells[:-1])
+        observed_cells[smallest] += observed_cells[-1]
+        expected_cells[smallest] += expected_cells[-1]
+        observed_cells, expected_cells = observed_cells[:-1], expected_cells[:-1]
+    statistic = float(np.sum((observed_cells - expected_cells) ** 2 / expected_cells))
+    return float(chi2.sf(statistic, len(expected_cells) - 1))
+
+
+def count_states(
+    rng: np.random.Generator,
+    enumeration: Enumeration,
+    advance: Callable[[np.random.Generator, Prior, Pool], None],
+    draws: int,
+    start: int | None = None,
+) -> NDArray[np.int64]:
+    """Start chains from the exact posterior (or all from one state), advance, count where they end."""
+    order = np.argsort(enumeration.code)
+    observed = np.zeros(len(order), dtype=np.int64)
+    for first in range(0, draws, BATCH):
+        size = min(BATCH, draws - first)
+        if start is None:
+            chosen = rng.choice(len(order), size=size, p=enumeration.probability)
+        else:
+            chosen = np.full(size, start)
+        state = State(*(field[chosen] for field in enumeration.pool.state))
+        pool = Pool(state, enumeration.pool.level[chosen], enumeration.pool.level_start)
+        complete_states(rng, enumeration.case.prior, pool)
+        advance(rng, enumeration.case.prior, pool)
+        code = encode_states(pool)
+        place = order[np.searchsorted(enumeration.code[order], code).clip(max=len(order) - 1)]
+        assert np.array_equal(enumeration.code[place], code), "a state outside the model"
+        observed += np.bincount(place, minlength=len(order))
+    return observed

@@ -1,0 +1,188 @@
+"""What is compared: numbers that do not depend on the names of profiles or tables."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.oracle.model import set_partitions
+from tests.statistical.compiled import compiled
+from tests.statistical.prior_pool import Pool, one_state
+
+NAMES = (
+    "profiles",
+    "log mean concentration",
+    "log shape of concentrations",
+    "tables",
+    "log gamma",
+    "log remainder",
+    "sum of squared weights",
+    "pairs within records",
+    "pairs across records",
+    "collapsed log likelihood",
+    "log likelihood given profiles",
+    "log probability of the first cell",
+    "first and last answer share a profile",
+    "log lambda of variable 1",
+    "log pi of the answers",
+    "augmented people",
+    # Joint quantities: two right margins can hide a wrong joint law.
+    "log gamma x log remainder",
+    "log mean concentration x pairs within",
+    "log gamma x profiles",
+    "log mean concentration x log gamma",
+    "log mean concentration x tables",
+    "log lambda x pairs of equal answers",
+    "log lambda x log remainder",
+    "log pi x log likelihood given profiles",
+)
+
+
+def growth_strings(width: int) -> NDArray[np.int64]:
+    """All set partitions of the variables, each as the block number of every variable."""
+    rows = []
+    for partition in set_partitions(range(width)):
+        row = [0] * width
+        for b, block in enumerate(partition):
+            for j in block:
+                row[j] = b
+        rows.append(row)
+    return np.array(rows, dtype=np.int64)
+
+
+@compiled
+def log_likelihoods(start, state, tables, count, level):
+    """Dirichlet-multinomial likelihood of all answers, and their likelihood given theta."""
+    collapsed = 0.0
+    for k in range(state.profile_total[0]):
+        for j in range(len(start) - 1):
+            total = 0.0
+            for v in range(start[j], start[j + 1]):
+                total += count[v, k]
+                shape = state.base_strength[j] * state.base_level[v]
+                for c in range(count[v, k]):
+                    collapsed += math.log(shape + c)
+            for c in range(total):
+                collapsed -= math.log(state.base_strength[j] + c)
+    given = 0.0
+    for i in range(level.shape[0]):
+        for j in range(level.shape[1]):
+            given += math.log(state.level_profile[level[i, j], state.table_label[i, state.seat[i, j]]])
+    return collapsed, given
+
+
+@compiled
+def log_cell_probability(state, cell, partitions):
+    """Log P(c), summed over all set partitions."""
+    total = 0.0
+    width = len(cell)
+    for p in range(len(partitions)):
+        blocks = partitions[p].max() + 1
+        term = state.seating[width, blocks]
+        for b in range(blocks):
+            size = 0
+            for j in range(width):
+                size += partitions[p, j] == b
+            for s in range(1, size):
+                term *= s
+            phi = 0.0
+            for k in range(state.profile_total[0] + 1):
+                last = k == state.profile_total[0]
+                product = state.remainder[0] if last else state.weight[k]
+                for j in range(width):
+                    if partitions[p, j] == b:
+                        product *= state.base_level[cell[j]] if last else state.level_profile[cell[j], k]
+                phi += product
+            term *= phi
+        total += term
+    return math.log(total)
+
+
+@compiled
+def measure(prior, start, state, level, partitions, cell, out):
+    """Write all quantities of one state to `out`; counts are made here, from the seating."""
+    n, width = level.shape
+    used = state.profile_total[0]
+    tables = np.zeros(used, dtype=np.int64)
+    count = np.zeros((start[-1], used), dtype=np.int64)
+    table_total = 0
+    pairs_within = 0
+    labels = np.empty((n, width), dtype=np.int64)
+    equal_answers = 0
+    log_pi = 0.0
+    for i in range(n):
+        table_total += state.table_total[i]
+        for t in range(state.table_total[i]):
+            tables[state.table_label[i, t]] += 1
+        for j in range(width):
+            labels[i, j] = state.table_label[i, state.seat[i, j]]
+            count[level[i, j], labels[i, j]] += 1
+            log_pi += math.log(state.base_level[level[i, j]])
+            for other in range(j):
+                pairs_within += labels[i, j] == labels[i, other]
+        for other in range(i):
+            equal_answers += level[i, 0] == level[other, 0]
+    pairs = 0
+    occupied = 0
+    squares = 0.0
+    # A profile that lost its last table belongs to the unseen ones again.
+    remainder = state.remainder[0]
+    for k in range(used):
+        size = count[:, k].sum()
+        pairs += size * (size - 1) // 2
+        if tables[k] > 0:
+            occupied += 1
+        if tables[k] > 0 or prior.finite:
+            squares += state.weight[k] ** 2
+        else:
+            remainder += state.weight[k]
+    log_mean = math.log(state.shared_concentration[0])
+    log_shape = 0.0
+    log_gamma = 0.0
+    log_remainder = math.log(state.weight[labels[0, 0]])
+    if not prior.finite:
+        log_mean = math.log(state.record_concentration[0] / state.record_concentration[1])
+        log_shape = math.log(state.record_concentration[0])
+        log_gamma = math.log(state.weight_concentration[0])
+        log_remainder = math.log(max(remainder, 1e-300))
+    collapsed, given = log_likelihoods(start, state, tables, count, level)
+    log_strength = math.log(state.base_strength[0])
+    out[0] = occupied
+    out[1] = log_mean
+    out[2] = log_shape
+    out[3] = table_total
+    out[4] = log_gamma
+    out[5] = log_remainder
+    out[6] = squares
+    out[7] = pairs_within
+    out[8] = pairs - pairs_within
+    out[9] = collapsed
+    out[10] = given
+    out[11] = log_cell_probability(state, cell, partitions)
+    out[12] = labels[0, 0] == labels[n - 1, width - 1]
+    out[13] = log_strength
+    out[14] = log_pi
+    out[15] = state.impossible_total[0]
+    out[16] = log_gamma * log_remainder
+    out[17] = log_mean * pairs_within
+    out[18] = log_gamma * occupied
+    out[19] = log_mean * log_gamma
+    out[20] = log_mean * table_total
+    out[21] = log_strength * equal_answers
+    out[22] = log_strength * log_remainder
+    out[23] = log_pi * given
+
+
+@compiled
+def measure_all(prior, pool, partitions, cell, out):
+    """Measure every replicate."""
+    for r in range(len(pool.level)):
+        state = one_state(pool.state, r)
+        measure(prior, pool.level_start, state, pool.level[r], partitions, cell, out[r])
+
+
+def measure_pool(prior, pool: Pool) -> NDArray[np.float64]:
+    """Quantities of every replicate, (R, quantities); the fixed cell has the first category everywhere."""
+    out = np.empty((len(pool.level), len(NAMES)))
+    measure_all(prior, pool, growth_strings(pool.level.shape[2]), pool.level_start[:-1], out)
+    return out

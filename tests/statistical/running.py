@@ -1,0 +1,73 @@
+"""Run kernels on every replicate of a pool, in compiled code (plain Python under NUMBA_DISABLE_JIT)."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numba
+
+from keyhole.kernels import concentrations, labels, levels, profiles, seats, splitmerge, sweep, weights
+from keyhole.kernels.state import Prior
+from keyhole.kernels.work import Work, make_work
+from tests.statistical.prior_pool import Pool, one_records, one_state
+
+# Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
+STEPS: dict[str, tuple[Callable, ...]] = {
+    "seats": (seats.draw_seats, profiles.tally_answers, profiles.drop_empty_profiles),
+    "labels": (labels.draw_labels, profiles.tally_answers, profiles.drop_empty_profiles),
+    "splits and merges": (
+        splitmerge.draw_splits_and_merges,
+        profiles.drop_empty_profiles,
+        weights.draw_weights,
+        profiles.draw_profiles,
+    ),
+    "weight concentration": (weights.draw_weight_concentration, weights.draw_weights),
+    "base strength": (levels.draw_base_strength, profiles.draw_profiles),
+    "base level": (levels.draw_base_level, profiles.draw_profiles),
+    "concentrations": (concentrations.draw_concentrations,),
+    "weights": (weights.draw_weights,),
+    "profiles": (profiles.draw_profiles,),
+    "seating": (concentrations.fill_seating,),
+    "sweep": (sweep.run_sweep,),
+}
+
+
+def compose(first: Callable, second: Callable) -> Callable:
+    """One kernel after the other."""
+
+    @numba.njit
+    def both(rng, records, prior, state, work):
+        first(rng, records, prior, state, work)
+        second(rng, records, prior, state, work)
+
+    return both
+
+
+@cache
+def make_runner(name: str) -> Callable:
+    """Compile the loop over replicates for one step."""
+    step, *rest = STEPS[name]
+    for kernel in rest:
+        step = compose(step, kernel)
+
+    @numba.njit
+    def run(rng, prior, pool, work, times):
+        for r in range(len(pool.level)):
+            records = one_records(pool, r)
+            state = one_state(pool.state, r)
+            for _ in range(times):
+                step(rng, records, prior, state, work)
+
+    return run
+
+
+def make_pool_work(pool: Pool) -> Work:
+    """Scratch for one replicate."""
+    _, n, width = pool.level.shape
+    return make_work(n, width, int(pool.level_start[-1]), pool.state.weight.shape[1])
+
+
+def run_step(name: str, rng, prior: Prior, pool: Pool, times: int = 1) -> None:
+    """Apply the step `times` times to every replicate."""
+    work = make_pool_work(pool)
+    make_runner(name)(rng, prior, pool, work, times)
+    assert work.status[0] == 0, f"{name}: status {work.status[0]}"

@@ -1,0 +1,13 @@
+"""One root, and the tree of the docstring is the tree of the classes."""
+
+import inspect
+
+from keyhole import errors
+
+
+def test_every_error_has_the_one_root_and_stands_in_the_tree():
+    classes = [found for _, found in inspect.getmembers(errors, inspect.isclass)]
+    assert len(classes) == 6
+    for found in classes:
+        assert issubclass(found, errors.KeyholeError)
+        assert found.__name__ in (errors.__doc__ or "")
