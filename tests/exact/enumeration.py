@@ -8,9 +8,11 @@ right kernel leaves them so: the chi-square below needs no thinning and no mixin
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 from scipy.stats import chi2
 
 from keyhole.kernels.state import Prior, State
@@ -37,6 +39,10 @@ class Case:
     data: tuple[tuple[int, ...], ...]
     model: Model
     hyper: Hyper
+    learned: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.learned))
 
     @property
     def prior(self) -> Prior:
@@ -62,6 +68,61 @@ def make_case(name: str, data: tuple[tuple[int, ...], ...], profiles: int = 0) -
     return Case(name, data, Model(levels, finite=profiles > 0, profiles=profiles), hyper)
 
 
+def make_learned_case(name: str, data: tuple[tuple[int, ...], ...], profiles: int = 0) -> Case:
+    """The `paper` prior: gamma (or alpha of `mixed`) is learned, all else is fixed."""
+    levels = tuple(max(row[j] for row in data) + 1 for j in range(len(data[0])))
+    base = [np.full(d, 1.0 / d) for d in levels]
+    hyper = Hyper(gamma=1.0, record=(2.0, 1.0), alpha=1.0, strength=[float(d) for d in levels], base=base)
+    return Case(name, data, Model(levels, finite=profiles > 0, profiles=profiles), hyper, learned=True)
+
+
+def count_tables_and_profiles(records: Seating) -> tuple[int, int]:
+    """m and K."""
+    labels = [label for tables in records for label, _ in tables]
+    return len(labels), len(set(labels))
+
+
+GRID = np.linspace(-18.0, 5.0, 6001)
+
+
+@cache
+def learned_density(case: Case, tables: int, profiles: int) -> NDArray[np.float64]:
+    """Posterior density, up to a constant, of the logarithm of gamma or alpha, on GRID.
+
+    Gamma(2, 1) prior; likelihood gamma^K Gamma(gamma) / Gamma(gamma + m), or alpha^m / prod (alpha)_f.
+    """
+    value = np.exp(GRID)
+    log_prior = 2.0 * GRID - value
+    if not case.model.finite:
+        return np.exp(log_prior + profiles * GRID + gammaln(value) - gammaln(value + tables))
+    log_density = log_prior + tables * GRID
+    for row in case.data:
+        answers = sum(category >= 0 for category in row)
+        log_density += gammaln(value) - gammaln(value + answers)
+    return np.exp(log_density)
+
+
+def log_learned_factor(case: Case, tables: int, profiles: int) -> float:
+    """Log of the factor with gamma or alpha integrated out, over the factor at the value in `hyper`, 1."""
+    integral = np.trapezoid(learned_density(case, tables, profiles), GRID)
+    if not case.model.finite:
+        return float(np.log(integral) + gammaln(1.0 + tables))
+    # alpha = 1: alpha^m / (alpha)_f = 1 / f!
+    return float(np.log(integral) + sum(gammaln(1.0 + sum(x >= 0 for x in row)) for row in case.data))
+
+
+def draw_learned(rng: np.random.Generator, case: Case, pool: Pool) -> None:
+    """Draw gamma or alpha given the seating of every replicate, by inversion on GRID."""
+    target = pool.state.shared_concentration if case.model.finite else pool.state.weight_concentration
+    tables = pool.state.table_total.sum(axis=1)
+    profiles = (pool.state.profile_tables > 0).sum(axis=1)
+    for m, used in set(zip(tables.tolist(), profiles.tolist(), strict=True)):
+        chosen = (tables == m) & (profiles == used)
+        cumulative = np.cumsum(learned_density(case, m, used))
+        u = rng.random(chosen.sum()) * cumulative[-1]
+        target[chosen, 0] = np.exp(np.interp(u, cumulative, GRID))
+
+
 def write_state(case: Case, records: Seating, state: State) -> None:
     """Write the seating to arrays of State."""
     start = np.concatenate([[0], np.cumsum(case.model.levels)])
@@ -81,9 +142,11 @@ def write_state(case: Case, records: Seating, state: State) -> None:
 
 
 def enumerate_case(case: Case, capacity: int = 24) -> Enumeration:
-    """Enumerate all states with a positive probability."""
+    """Enumerate all states with a positive probability; with `learned` gamma or alpha is integrated out."""
     seatings = list(enumerate_seatings(case.data))
     log_weight = np.array([log_joint(s, case.data, case.hyper, case.model) for s in seatings])
+    if case.learned:
+        log_weight += [log_learned_factor(case, *count_tables_and_profiles(s)) for s in seatings]
     seatings = [s for s, w in zip(seatings, log_weight, strict=True) if w > -math.inf]
     log_weight = log_weight[log_weight > -math.inf]
     weight = np.exp(log_weight - log_weight.max())
@@ -187,6 +250,8 @@ def count_states(
             chosen = np.full(size, start)
         state = State(*(field[chosen] for field in enumeration.pool.state))
         pool = Pool(state, enumeration.pool.level[chosen], enumeration.pool.level_start)
+        if enumeration.case.learned:
+            draw_learned(rng, enumeration.case, pool)
         complete_states(rng, enumeration.case.prior, pool)
         advance(rng, enumeration.case.prior, pool)
         code = encode_states(pool)

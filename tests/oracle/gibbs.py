@@ -1,5 +1,6 @@
 """One plain Gibbs sweep: MODEL.md section 3, steps 1, 2, 3 and 5, in loops over lists.
 
+A profile is forgotten at once when its last table leaves it (see `leave_table`).
 No split-merge, no stored sums: every weight is computed where it is used. Random-walk Metropolis
 stands where keyhole uses slices. The benchmark measures speed against this.
 """
@@ -25,8 +26,6 @@ def run_plain_sweep(rng: np.random.Generator, draw: Draw, model: Model) -> None:
         redraw_seats(rng, draw, model, i)
     for i in range(len(draw.data)):
         redraw_labels(rng, draw, model, i)
-    if not model.finite:
-        drop_empty_profiles(draw)
     tables = count_tables(draw)
     if not model.finite:
         redraw_gamma(rng, draw, sum(tables), len(tables))
@@ -61,13 +60,31 @@ def open_profile(rng: np.random.Generator, draw: Draw, answers: list[tuple[int, 
     return len(draw.weight) - 1
 
 
+def leave_table(draw: Draw, i: int, t: int, model: Model) -> None:
+    """Take table t of record i away. A profile that it alone held is forgotten before the next draw.
+
+    Kept with its weight and rows, the profile would be an option that the reverse move does not have
+    (there it is one of the unseen), and the chain would lose detailed balance.
+    """
+    label, _ = draw.records[i].pop(t)
+    if model.finite or any(label == other for record in draw.records for other, _ in record):
+        return
+    draw.remainder += draw.weight.pop(label)
+    draw.theta.pop(label)
+    draw.records = [[(other - (other > label), seats) for other, seats in record] for record in draw.records]
+
+
 def redraw_seats(rng: np.random.Generator, draw: Draw, model: Model, i: int) -> None:
     """Step 1 for record i: each answer in turn, the others seated."""
     answers = [j for j, category in enumerate(draw.data[i]) if category >= 0]
     for j in answers:
         x = draw.data[i][j]
-        tables = [(label, tuple(v for v in seats if v != j)) for label, seats in draw.records[i]]
-        tables = [table for table in tables if table[1]]
+        t, (label, seats) = next((t, table) for t, table in enumerate(draw.records[i]) if j in table[1])
+        if len(seats) == 1:
+            leave_table(draw, i, t, model)
+        else:
+            draw.records[i][t] = (label, tuple(v for v in seats if v != j))
+        tables = draw.records[i]
         weight = [len(seats) * draw.theta[label][j][x] for label, seats in tables]
         f, m = len(answers), len(tables)
         # With no other answer the first table is certain; V(., 0) is never needed.
@@ -85,12 +102,13 @@ def redraw_seats(rng: np.random.Generator, draw: Draw, model: Model, i: int) -> 
             if label == len(draw.weight):
                 label = open_profile(rng, draw, [(j, x)])
             tables.append((label, (j,)))
-        draw.records[i] = tables
 
 
 def redraw_labels(rng: np.random.Generator, draw: Draw, model: Model, i: int) -> None:
     """Step 2 for record i."""
-    for t, (_, seats) in enumerate(draw.records[i]):
+    for t in range(len(draw.records[i])):
+        seats = draw.records[i][t][1]
+        leave_table(draw, i, t, model)
         answers = [(j, draw.data[i][j]) for j in seats]
         weight = [
             w * math.prod(float(theta[j][x]) for j, x in answers)
@@ -100,18 +118,7 @@ def redraw_labels(rng: np.random.Generator, draw: Draw, model: Model, i: int) ->
         label = draw_index(rng, weight)
         if label == len(draw.weight):
             label = open_profile(rng, draw, answers)
-        draw.records[i][t] = (label, seats)
-
-
-def drop_empty_profiles(draw: Draw) -> None:
-    """Give the weight of profiles without a table back to the remainder and close the gaps."""
-    tables = count_tables(draw)
-    kept = [k for k, m in enumerate(tables) if m]
-    draw.remainder += sum(w for w, m in zip(draw.weight, tables, strict=True) if not m)
-    draw.weight = [draw.weight[k] for k in kept]
-    draw.theta = [draw.theta[k] for k in kept]
-    name = {k: new for new, k in enumerate(kept)}
-    draw.records = [[(name[label], seats) for label, seats in record] for record in draw.records]
+        draw.records[i].insert(t, (label, seats))
 
 
 def count_tables(draw: Draw) -> list[int]:

@@ -14,7 +14,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
-from scipy.special import gammaln
 
 Table = tuple[int, tuple[int, ...]]
 Seating = list[list[Table]]
@@ -205,17 +204,15 @@ def log_seating_weight(f: int, m: int, hyper: Hyper, finite: bool) -> float:
 
 
 def log_profile_likelihood(answers: Sequence[tuple[int, int]], hyper: Hyper) -> float:
-    """Dirichlet-multinomial likelihood of the answers (variable, category) of one profile."""
+    """Dirichlet-multinomial likelihood of the answers (variable, category) of one profile: an urn."""
     total = 0.0
-    for j, (strength, base) in enumerate(zip(hyper.strength, hyper.base, strict=True)):
-        count = np.zeros(len(base))
-        for variable, category in answers:
-            if variable == j:
-                count[category] += 1
-        total += gammaln(strength) - gammaln(strength + count.sum())
-        for x in np.nonzero(count)[0]:
-            total += gammaln(strength * base[x] + count[x]) - gammaln(strength * base[x])
-    return float(total)
+    for position, (j, x) in enumerate(answers):
+        before = answers[:position]
+        same = before.count((j, x))
+        seen = sum(variable == j for variable, _ in before)
+        strength = hyper.strength[j]
+        total += math.log((strength * hyper.base[j][x] + same) / (strength + seen))
+    return total
 
 
 def log_joint(records: Seating, data: Sequence[Sequence[int]], hyper: Hyper, model: Model) -> float:

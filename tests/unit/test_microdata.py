@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyhole.errors import CodebookError, InputError, KeyholeError
-from keyhole.microdata import BLANK, Microdata, Variable, count_cells, encode, read_microdata
+from keyhole.microdata import BLANK, Microdata, Variable, count_cells, encode, read_codebook, read_microdata
 
 CSV = "AGE,SEX,NAME\n2,m,anna\n10,f,bert\n1,f,anna\n2,,bert\n"
 CANARY = "zzcanaryzz"
@@ -297,6 +299,62 @@ def test_hostile_bytes_are_read_or_refused_in_one_line(tmp_path_factory, data):
         told = ""
         assert read.rows == len(read.codes) >= 2
     assert "\n" not in told
+
+
+def test_damaged_parquet_is_read_or_refused_in_one_line(tmp_path, rng):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"A": rng.integers(0, 5, 300), "B": [f"{CANARY}{i % 7}" for i in range(300)]}).write_parquet(
+        path
+    )
+    whole = path.read_bytes()
+    refused = 0
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for place in rng.integers(4, len(whole), size=2):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged[: len(whole) if rng.random() < 0.8 else rng.integers(4, len(whole))])
+        try:
+            read_microdata(path, ["A", "B"])
+        except KeyholeError as error:
+            refused += 1
+            told = str(error)
+        else:
+            told = ""
+        assert "\n" not in told
+        assert CANARY not in told
+    assert refused > 50
+
+
+@given(st.text(alphabet='AB:,[]{}"\n -1.0#&*!?|>%@`', max_size=40), st.sampled_from([".json", ".yaml"]))
+@settings(max_examples=300, deadline=None)
+def test_hostile_codebooks_are_read_or_refused_in_one_line(tmp_path_factory, text, ending):
+    path = tmp_path_factory.mktemp("hostile") / f"book{ending}"
+    path.write_text(text)
+    try:
+        read_codebook(path)
+    except CodebookError as error:
+        told = str(error)
+    else:
+        told = ""
+    assert "\n" not in told
+
+
+def test_a_million_records_are_read_in_seconds(tmp_path, rng):
+    path = tmp_path / "large.csv"
+    sizes = (2, 100, 50, 6, 12, 30, 5, 8, 4, 20)
+    pl.DataFrame({f"K{j}": rng.integers(0, size, 1_000_000) for j, size in enumerate(sizes)}).write_csv(path)
+    code = (
+        "import resource, sys, time\n"
+        "from keyhole.microdata import count_cells, encode, read_codebook, read_microdata\n"
+        "started = time.perf_counter()\n"
+        "data = read_microdata(sys.argv[1], [f'K{j}' for j in range(10)])\n"
+        "encode(data), count_cells(data.codes)\n"
+        "print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    seconds, gigabytes = map(float, done.stdout.split())
+    assert seconds < 10
+    assert gigabytes < 1
 
 
 def test_row_order_does_not_change_categories(write, request):

@@ -4,96 +4,99 @@ For each table of each record, its answers moving together:
     profile k        with weight  beta_k prod over its answers of theta^(k)_v
     a new profile    with weight  beta_0 prod over its answers of pi_v.
 Without this block move the chain hardly mixes.
+
+The loop over tables is one long function for the same reason as in seats.py.
 """
 
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.openings import build_brackets, open_profile, search_bracket
+from keyhole.kernels.openings import build_brackets, label_fresh_table
 from keyhole.kernels.work import OK
 
 
 @kernel
-def multiply_answers(records, state, work, i, t, padded):
-    """Fill Work.product with beta_k prod theta^(k)_v over the answers at table t; return prod pi_v."""
-    fresh = 1.0
-    first = True
-    for j in range(records.level.shape[1]):
-        if state.seat[i, j] != t:
-            continue
-        v = records.level[i, j]
-        fresh *= state.base_level[v]
-        if first:
-            for k in range(padded):
-                work.product[k] = work.weighted[v, k]
-            first = False
-        else:
-            for k in range(padded):
-                work.product[k] *= state.level_profile[v, k]
-    return fresh
-
-
-@kernel
-def sum_by_eights(work, padded):
-    """Fill Work.chunk with the cumulative sums of Work.product after each eight; return the total.
-
-    Plainly: total = sum(product). Eight terms at a time break the chain of dependent additions.
-    """
-    total = 0.0
-    p = work.product
-    for c in range(padded // 8):
-        k = 8 * c
-        total += ((p[k] + p[k + 1]) + (p[k + 2] + p[k + 3])) + ((p[k + 4] + p[k + 5]) + (p[k + 6] + p[k + 7]))
-        work.chunk[c] = total
-    return total
-
-
-@kernel
-def search_eights(work, u):
-    """Return the profile in whose share of the cumulative Work.product u falls; u is below the total."""
-    c = 0
-    while u >= work.chunk[c]:
-        c += 1
-    if c > 0:
-        u -= work.chunk[c - 1]
-    last = 8 * c
-    for k in range(8 * c, 8 * c + 8):
-        if work.product[k] > 0.0:
-            last = k
-            if u < work.product[k]:
-                return k
-            u -= work.product[k]
-    return last
-
-
-@kernel
-def draw_label(rng, records, prior, state, work, i, t):
-    """Redraw the label of table t of record i."""
-    profiles = state.profile_total[0]
-    if state.table_size[i, t] == 1:
-        # A lone answer: the weights are the terms of its bracket, whose cumulative sums are at hand.
-        j = 0
-        while state.seat[i, j] != t:
-            j += 1
-        v = records.level[i, j]
-        known = work.bracket[v, profiles - 1]
-        u = rng.random() * (known + state.remainder[0] * state.base_level[v])
-        k = search_bracket(work, v, profiles, u) if u < known else profiles
-    else:
-        padded = (profiles + 7) // 8 * 8
-        fresh = state.remainder[0] * multiply_answers(records, state, work, i, t, padded)
-        known = sum_by_eights(work, padded)
-        u = rng.random() * (known + fresh)
-        k = search_eights(work, u) if u < known else profiles
-    if k == profiles:
-        k = profiles - 1 if prior.finite else open_profile(rng, records, state, work, i, t)
-    state.table_label[i, t] = k
+def label_tables(
+    rng, level, seat, size, label, table_total, weighted, bracket, level_profile, base_level, remainder, profiles,
+    product, chunk, first_record, first_table
+):  # fmt: skip
+    """Redraw labels from this table on, until one asks for a new profile; return record and table, or n and 0."""
+    n, variables = level.shape
+    padded = (profiles + 7) // 8 * 8
+    start = first_table
+    for i in range(first_record, n):
+        for t in range(start, table_total[i]):
+            if size[i, t] == 1:
+                # A lone answer: its weights are the terms of its bracket, whose cumulative sums are at hand.
+                j = 0
+                while seat[i, j] != t:
+                    j += 1
+                v = level[i, j]
+                u = rng.random() * (bracket[v, profiles - 1] + remainder * base_level[v])
+                k, above = 0, profiles
+                while k < above:
+                    middle = (k + above) // 2
+                    if u < bracket[v, middle]:
+                        above = middle
+                    else:
+                        k = middle + 1
+            else:
+                fresh = remainder
+                first = True
+                for j in range(variables):
+                    if seat[i, j] == t:
+                        v = level[i, j]
+                        fresh *= base_level[v]
+                        if first:
+                            for k in range(padded):
+                                product[k] = weighted[v, k]
+                            first = False
+                        else:
+                            for k in range(padded):
+                                product[k] *= level_profile[v, k]
+                # Cumulative sums after each eight: plainly cumsum(product), but without a chain of additions.
+                known = 0.0
+                for c in range(padded // 8):
+                    k = 8 * c
+                    left = (product[k] + product[k + 1]) + (product[k + 2] + product[k + 3])
+                    right = (product[k + 4] + product[k + 5]) + (product[k + 6] + product[k + 7])
+                    known += left + right
+                    chunk[c] = known
+                u = rng.random() * (known + fresh)
+                if u >= known:
+                    return i, t
+                c = 0
+                while u >= chunk[c]:
+                    c += 1
+                if c > 0:
+                    u -= chunk[c - 1]
+                k = 8 * c
+                last = k + 7
+                while k < last and (u >= product[k] or product[k] == 0.0):
+                    u -= product[k]
+                    k += 1
+                # Rounding may carry u past the last weight of the eight: step back to one that is not zero.
+                while product[k] == 0.0:
+                    k -= 1
+            if k >= profiles:
+                return i, t
+            label[i, t] = k
+        start = 0
+    return n, 0
 
 
 @kernel
 def draw_labels(rng, records, prior, state, work):
     """Redraw the label of every table."""
     build_brackets(state, work)
-    for i in range(records.level.shape[0]):
-        for t in range(state.table_total[i]):
-            draw_label(rng, records, prior, state, work, i, t)
-            if work.status[0] != OK:
-                return
+    i, t = 0, 0
+    while True:
+        i, t = label_tables(
+            rng, records.level, state.seat, state.table_size, state.table_label, state.table_total, work.weighted,
+            work.bracket, state.level_profile, state.base_level, state.remainder[0], state.profile_total[0],
+            work.product, work.chunk, i, t,
+        )  # fmt: skip
+        if i == records.level.shape[0]:
+            return
+        label_fresh_table(rng, records, prior, state, work, i, t)
+        if work.status[0] != OK:
+            return
+        t += 1

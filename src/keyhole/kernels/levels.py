@@ -20,7 +20,9 @@ def draw_base_strength(rng, records, prior, state, work):
         return
     for j in range(records.level.shape[1]):
         start = math.log(state.base_strength[j])
-        state.base_strength[j] = math.exp(draw_slice(rng, STRENGTH, j, start, 1.0, records, prior, state, work))
+        state.base_strength[j] = math.exp(
+            draw_slice(rng, STRENGTH, j, start, 1.0, records, prior, state, work)
+        )
 
 
 @kernel

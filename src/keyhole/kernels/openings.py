@@ -69,14 +69,12 @@ def open_profile(rng, records, state, work, i, t):
 
 
 @kernel
-def search_bracket(work, v, profiles, u):
-    """Return the first profile whose cumulative bracket exceeds u, or `profiles` if none does."""
-    low = 0
-    high = profiles
-    while low < high:
-        middle = (low + high) // 2
-        if u < work.bracket[v, middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+def label_fresh_table(rng, records, prior, state, work, i, t):
+    """Label table t of record i, whose draw fell beyond the last profile.
+
+    There stands a profile not seen before. `mixed` has none: it can only be rounding, and the last one is meant.
+    """
+    if prior.finite:
+        state.table_label[i, t] = state.profile_total[0] - 1
+    else:
+        state.table_label[i, t] = open_profile(rng, records, state, work, i, t)

@@ -5,44 +5,83 @@ For answer (i, j) of level v, all other seats fixed, m tables left in the record
     open a new table   with weight  V(f, m + 1) / V(f, m) (sum_k beta_k theta^(k)_v + beta_0 pi_v),
 its label by the terms of that sum. s_t = table_size, V = seating, f = answers that the record has.
 The concentration alpha_i is integrated out: it appears only through V.
+
+The loop over answers is one long function on purpose: Numba counts references at every call that passes an array,
+which made it four times slower when its three parts were functions. It comes back when a profile must be opened.
 """
 
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.openings import build_brackets, open_profile, search_bracket
+from keyhole.kernels.openings import build_brackets, label_fresh_table
 from keyhole.kernels.work import OK
 
 
 @kernel
-def leave_seat(state, i, j):
-    """Take answer (i, j) from its table; a table left empty is closed and the last one takes its place."""
-    t = state.seat[i, j]
-    state.table_size[i, t] -= 1
-    if state.table_size[i, t] > 0:
-        return
-    last = state.table_total[i] - 1
-    state.table_total[i] = last
-    if t != last:
-        state.table_size[i, t] = state.table_size[i, last]
-        state.table_label[i, t] = state.table_label[i, last]
-        state.table_size[i, last] = 0
-        for other in range(state.seat.shape[1]):
-            if state.seat[i, other] == last:
-                state.seat[i, other] = t
+def seat_answers(
+    rng, level, answer_total, seat, size, label, table_total, seating, bracket, level_profile, fresh, profiles,
+    cumulative, first
+):  # fmt: skip
+    """Redraw seats from answer number `first` on (counted along records), until one opens a new profile.
 
-
-@kernel
-def open_table(rng, records, prior, state, work, i, j, u):
-    """Seat answer (i, j) at a new table, labelled by where u falls in the bracket of its level."""
-    profiles = state.profile_total[0]
-    t = state.table_total[i]
-    state.table_total[i] = t + 1
-    state.table_size[i, t] = 1
-    state.seat[i, j] = t
-    k = search_bracket(work, records.level[i, j], profiles, u)
-    if k == profiles:
-        # u beyond the last term means a profile not seen before; in `mixed` it can only be rounding.
-        k = profiles - 1 if prior.finite else open_profile(rng, records, state, work, i, t)
-    state.table_label[i, t] = k
+    `fresh` is beta_0 pi_v by level. Return the number of that answer, or n J at the end. Its new table stands
+    ready, its label is left to the caller.
+    """
+    n, variables = level.shape
+    start = first % variables
+    for i in range(first // variables, n):
+        answers = answer_total[i]
+        tables = table_total[i]
+        for j in range(start, variables):
+            v = level[i, j]
+            if v < 0:
+                continue
+            # Leave the seat. A table left empty is closed, and the last one takes its place.
+            t = seat[i, j]
+            size[i, t] -= 1
+            if size[i, t] == 0:
+                tables -= 1
+                if t != tables:
+                    size[i, t] = size[i, tables]
+                    label[i, t] = label[i, tables]
+                    size[i, tables] = 0
+                    for other in range(variables):
+                        if seat[i, other] == tables:
+                            seat[i, other] = t
+            # Weigh the tables that stand, and a new one.
+            joined = 0.0
+            for t in range(tables):
+                joined += size[i, t] * level_profile[v, label[i, t]]
+                cumulative[t] = joined
+            opened = fresh[v]
+            if profiles > 0:
+                opened += bracket[v, profiles - 1]
+            ratio = seating[answers, tables + 1] / seating[answers, tables] if tables > 0 else 1.0
+            u = rng.random() * (joined + ratio * opened)
+            if u < joined:
+                t = 0
+                while u >= cumulative[t]:
+                    t += 1
+                seat[i, j] = t
+                size[i, t] += 1
+                continue
+            # Open a table: the label is the first profile whose cumulative bracket exceeds u.
+            u = (u - joined) / ratio
+            k, above = 0, profiles
+            while k < above:
+                middle = (k + above) // 2
+                if u < bracket[v, middle]:
+                    above = middle
+                else:
+                    k = middle + 1
+            seat[i, j] = tables
+            size[i, tables] = 1
+            label[i, tables] = k
+            tables += 1
+            if k == profiles:
+                table_total[i] = tables
+                return i * variables + j
+        table_total[i] = tables
+        start = 0
+    return n * variables
 
 
 @kernel
@@ -50,31 +89,19 @@ def draw_seats(rng, records, prior, state, work):
     """Redraw the seat of every answer, in the order of the file."""
     build_brackets(state, work)
     n, variables = records.level.shape
-    for i in range(n):
-        answers = records.answer_total[i]
-        for j in range(variables):
-            v = records.level[i, j]
-            if v < 0:
-                continue
-            leave_seat(state, i, j)
-            tables = state.table_total[i]
-            joined = 0.0
-            for t in range(tables):
-                joined += state.table_size[i, t] * state.level_profile[v, state.table_label[i, t]]
-                work.table_cumulative[t] = joined
-            profiles = state.profile_total[0]
-            opened = state.remainder[0] * state.base_level[v]
-            if profiles > 0:
-                opened += work.bracket[v, profiles - 1]
-            ratio = state.seating[answers, tables + 1] / state.seating[answers, tables] if tables > 0 else 1.0
-            u = rng.random() * (joined + ratio * opened)
-            if u >= joined:
-                open_table(rng, records, prior, state, work, i, j, (u - joined) / ratio)
-                if work.status[0] != OK:
-                    return
-            else:
-                t = 0
-                while u >= work.table_cumulative[t]:
-                    t += 1
-                state.seat[i, j] = t
-                state.table_size[i, t] += 1
+    answer = 0
+    while True:
+        for v in range(state.base_level.shape[0]):
+            work.fresh[v] = state.remainder[0] * state.base_level[v]
+        answer = seat_answers(
+            rng, records.level, records.answer_total, state.seat, state.table_size, state.table_label,
+            state.table_total, state.seating, work.bracket, state.level_profile, work.fresh,
+            state.profile_total[0], work.table_cumulative, answer,
+        )  # fmt: skip
+        if answer == n * variables:
+            return
+        i, j = answer // variables, answer % variables
+        label_fresh_table(rng, records, prior, state, work, i, state.seat[i, j])
+        if work.status[0] != OK:
+            return
+        answer += 1

@@ -25,8 +25,8 @@ def pick_table(rng, records, state):
     """Pick one of all tables of all records, uniformly; return record and table."""
     n, variables = records.level.shape
     while True:
-        i = rng.integers(0, n)
-        t = rng.integers(0, variables)
+        i = int(rng.random() * n)
+        t = int(rng.random() * variables)
         if t < state.table_total[i]:
             return i, t
 
@@ -34,7 +34,7 @@ def pick_table(rng, records, state):
 @kernel
 def pick_labelled_table(rng, records, state, label, tables, not_i, not_t):
     """Pick one of the `tables` tables with this label other than (not_i, not_t), uniformly."""
-    wanted = rng.integers(0, tables)
+    wanted = int(rng.random() * tables)
     for i in range(records.level.shape[0]):
         for t in range(state.table_total[i]):
             if state.table_label[i, t] == label and not (i == not_i and t == not_t):
@@ -59,59 +59,71 @@ def gather_members(rng, records, state, work, label_a, label_b, i_a, t_a, i_b, t
             work.member_table[members] = t
             members += 1
     for last in range(members - 1, 0, -1):
-        other = rng.integers(0, last + 1)
+        other = int(rng.random() * (last + 1))
         i, t = work.member_record[last], work.member_table[last]
-        work.member_record[last], work.member_table[last] = work.member_record[other], work.member_table[other]
+        work.member_record[last], work.member_table[last] = (
+            work.member_record[other],
+            work.member_table[other],
+        )
         work.member_record[other], work.member_table[other] = i, t
     return members
 
 
 @kernel
-def seat_side(records, state, work, i, t, side):
-    """Add the answers at table t of record i to a side's counts."""
-    for j in range(records.level.shape[1]):
-        if state.seat[i, j] == t:
-            work.side_count[side, records.level[i, j]] += 1
-            work.side_answers[side, j] += 1
+def seat_side(level, seat, i, t, side, count, answers):
+    """Add the answers of record i at table t to the counts of a side."""
+    for j in range(level.shape[1]):
+        if seat[i, j] == t:
+            count[side, level[i, j]] += 1
+            answers[side, j] += 1
 
 
 @kernel
-def side_likelihood(records, state, work, i, t, side):
-    """Return f(table | side so far): product of (lambda_j pi_v + N_v) / (lambda_j + N_j)."""
-    product = 1.0
-    for j in range(records.level.shape[1]):
-        if state.seat[i, j] == t:
-            v = records.level[i, j]
-            product *= state.base_strength[j] * state.base_level[v] + work.side_count[side, v]
-            product /= state.base_strength[j] + work.side_answers[side, j]
-    return product
+def allocate_members(
+    rng, level, seat, label, record, table, side, members, count, answers, strength, base_level, extra, propose, label_b
+):  # fmt: skip
+    """Seat the members one after the other; return log q and the number of tables at b's side.
+
+    With `propose` the sides are drawn, else they are what the labels say. The weights of the two sides are
+    m f(table | side), f = prod (lambda_j pi_v + N_v) / (lambda_j + N_j), multiplied by both denominators.
+    """
+    log_q = 0.0
+    tables_a, tables_b = 1.0, 1.0
+    for x in range(members):
+        i, t = record[x], table[x]
+        weight_a, weight_b = tables_a + extra, tables_b + extra
+        for j in range(level.shape[1]):
+            if seat[i, j] == t:
+                v = level[i, j]
+                shape = strength[j] * base_level[v]
+                weight_a *= (shape + count[0, v]) * (strength[j] + answers[1, j])
+                weight_b *= (shape + count[1, v]) * (strength[j] + answers[0, j])
+        if propose:
+            chosen = 1 if rng.random() * (weight_a + weight_b) >= weight_a else 0
+        else:
+            chosen = 1 if label[i, t] == label_b else 0
+        side[x] = chosen
+        for j in range(level.shape[1]):
+            if seat[i, j] == t:
+                count[chosen, level[i, j]] += 1
+                answers[chosen, j] += 1
+        if chosen == 1:
+            log_q += math.log(weight_b / (weight_a + weight_b))
+            tables_b += 1.0
+        else:
+            log_q += math.log(weight_a / (weight_a + weight_b))
+            tables_a += 1.0
+    return log_q, int(tables_b)
 
 
 @kernel
 def allocate(rng, records, prior, state, work, members, propose, label_b):
-    """Seat the members one after the other; return log q and the number of members at b's side.
-
-    With `propose` sides are drawn into Work.member_side, else they are what the labels say.
-    """
-    extra = 1.0 if prior.finite else 0.0
-    log_q = 0.0
-    tables_a, tables_b = 1, 1
-    for x in range(members):
-        i, t = work.member_record[x], work.member_table[x]
-        weight_a = (tables_a + extra) * side_likelihood(records, state, work, i, t, 0)
-        weight_b = (tables_b + extra) * side_likelihood(records, state, work, i, t, 1)
-        if propose:
-            work.member_side[x] = 1 if rng.random() * (weight_a + weight_b) >= weight_a else 0
-        else:
-            work.member_side[x] = 1 if state.table_label[i, t] == label_b else 0
-        side = work.member_side[x]
-        log_q += math.log((weight_b if side == 1 else weight_a) / (weight_a + weight_b))
-        seat_side(records, state, work, i, t, side)
-        if side == 1:
-            tables_b += 1
-        else:
-            tables_a += 1
-    return log_q, tables_b
+    """Seat the members of a split or merge; see allocate_members."""
+    return allocate_members(
+        rng, records.level, state.seat, state.table_label, work.member_record, work.member_table, work.member_side,
+        members, work.side_count, work.side_answers, state.base_strength, state.base_level,
+        1.0 if prior.finite else 0.0, propose, label_b,
+    )  # fmt: skip
 
 
 @kernel
@@ -135,7 +147,9 @@ def log_split_ratio(records, prior, state, work, log_q, tables_a, tables_b, prof
     """Return the log ratio of a split into these tables, from a state with `profiles` profiles in use."""
     if prior.finite:
         value = math.log(empty)
-        value += math.lgamma(1.0 + tables_a) + math.lgamma(1.0 + tables_b) - math.lgamma(1.0 + tables_a + tables_b)
+        value += (
+            math.lgamma(1.0 + tables_a) + math.lgamma(1.0 + tables_b) - math.lgamma(1.0 + tables_a + tables_b)
+        )
     else:
         value = math.log(state.weight_concentration[0])
         value += math.lgamma(tables_a) + math.lgamma(tables_b) - math.lgamma(tables_a + tables_b)
@@ -193,8 +207,8 @@ def start_sides(records, state, work, i_a, t_a, i_b, t_b):
     """Empty both sides and seat table a at the first, table b at the second."""
     work.side_count[:, :] = 0
     work.side_answers[:, :] = 0
-    seat_side(records, state, work, i_a, t_a, 0)
-    seat_side(records, state, work, i_b, t_b, 1)
+    seat_side(records.level, state.seat, i_a, t_a, 0, work.side_count, work.side_answers)
+    seat_side(records.level, state.seat, i_b, t_b, 1, work.side_count, work.side_answers)
 
 
 @kernel
@@ -208,9 +222,7 @@ def propose_split(rng, records, prior, state, work, i_a, t_a, profiles, empty):
     members = gather_members(rng, records, state, work, label_a, label_a, i_a, t_a, i_b, t_b)
     start_sides(records, state, work, i_a, t_a, i_b, t_b)
     log_q, tables_b = allocate(rng, records, prior, state, work, members, True, -1)
-    ratio = log_split_ratio(
-        records, prior, state, work, log_q, tables - tables_b, tables_b, profiles, empty
-    )
+    ratio = log_split_ratio(records, prior, state, work, log_q, tables - tables_b, tables_b, profiles, empty)
     if -rng.standard_exponential() < ratio:
         label_b = find_empty(prior, state, work)
         if work.status[0] == OK:
@@ -223,7 +235,7 @@ def propose_merge(rng, records, prior, state, work, i_a, t_a, profiles, empty):
     if profiles < 2:
         return
     label_a = state.table_label[i_a, t_a]
-    wanted = rng.integers(0, profiles - 1)
+    wanted = int(rng.random() * (profiles - 1))
     label_b = -1
     for k in range(state.profile_total[0]):
         if k != label_a and state.profile_tables[k] > 0:
@@ -236,9 +248,7 @@ def propose_merge(rng, records, prior, state, work, i_a, t_a, profiles, empty):
     members = gather_members(rng, records, state, work, label_a, label_b, i_a, t_a, i_b, t_b)
     start_sides(records, state, work, i_a, t_a, i_b, t_b)
     log_q, _ = allocate(rng, records, prior, state, work, members, False, label_b)
-    ratio = log_split_ratio(
-        records, prior, state, work, log_q, tables_a, tables_b, profiles - 1, empty + 1
-    )
+    ratio = log_split_ratio(records, prior, state, work, log_q, tables_a, tables_b, profiles - 1, empty + 1)
     if -rng.standard_exponential() < -ratio:
         merge_labels(records, state, work, members, label_a, label_b, i_b, t_b)
 

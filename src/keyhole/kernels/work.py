@@ -24,6 +24,8 @@ class Work(NamedTuple):
     product, chunk : float64 (P,)
         Weights of a draw among profiles, and their sums by eights.
     table_cumulative : float64 (J + 1,)
+    fresh : float64 (levels,)
+        remainder times base_level[v].
     real_tables : int64 (P,)
         Tables of records (not of imputed people) by profile.
     relabel : int64 (P,)
@@ -45,6 +47,7 @@ class Work(NamedTuple):
     product: Floats
     chunk: Floats
     table_cumulative: Floats
+    fresh: Floats
     real_tables: Integers
     relabel: Integers
     member_record: NDArray[np.int32]
@@ -67,6 +70,7 @@ def make_work(records: int, variables: int, levels: int, capacity: int) -> Work:
         product=np.zeros(capacity),
         chunk=np.zeros(capacity // 8),
         table_cumulative=np.zeros(variables + 1),
+        fresh=np.zeros(levels),
         real_tables=np.zeros(capacity, np.int64),
         relabel=np.zeros(capacity, np.int64),
         member_record=np.zeros(records * variables, np.int32),

@@ -93,7 +93,7 @@ def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: 
         names = lazy.collect_schema().names()
         columns = [pl.col(names[position]).alias(str(place)) for place, position in enumerate(positions)]
         return lazy.select(columns).collect(engine="streaming")
-    except (pl.exceptions.PolarsError, IndexError):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, IndexError):
         raise _explain(source, delimiter, path) from None
 
 

@@ -49,6 +49,7 @@ def read_microdata(
     for j, (_, column) in enumerate(kept):
         codes[:, j] = column
     variables = tuple(variable for variable, _ in kept)
+    constant = tuple(variable for variable, _ in encoded if len(variable.categories) < 2)
     if fingerprint is None:
         content = json.dumps([[variable.name, variable.categories] for variable, _ in encoded]).encode()
         fingerprint = hashlib.sha256(content + codes.tobytes()).hexdigest()
@@ -57,8 +58,9 @@ def read_microdata(
         codes=codes,
         rows=frame.height,
         row_used=np.ones(frame.height, dtype=np.bool_),
-        ignored=tuple(variable.name for variable, _ in encoded if len(variable.categories) < 2),
+        ignored=tuple(variable.name for variable in constant),
         fingerprint=fingerprint,
+        ignored_variables=constant,
     )
 
 
@@ -68,7 +70,7 @@ def _read_parquet(opened: OpenedFile, keys: Sequence[str]) -> pl.DataFrame:
         header = lazy.collect_schema().names()
         find_columns(header, keys, str(opened.path))
         return lazy.select(keys).collect(engine="streaming")
-    except (pl.exceptions.PolarsError, OSError):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(
             f"{opened.path} is not a readable Parquet file: it may be cut off or damaged."
         ) from None

@@ -28,7 +28,7 @@ class Microdata:
 
     codes: int32 (n, J), the index of the category, -1 where the answer is left to the model.
     rows: rows in the input; row_used: bool (rows,), which of them are records here.
-    ignored: keys that have one category and so cannot tell anybody apart.
+    ignored: keys that have one category and so cannot tell anybody apart; ignored_variables: the same in full.
     fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe.
     """
 
@@ -38,6 +38,7 @@ class Microdata:
     row_used: NDArray[np.bool_]
     ignored: tuple[str, ...]
     fingerprint: str
+    ignored_variables: tuple[Variable, ...] = ()
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -1,0 +1,7 @@
+"""Chains: where they start, how long they run, whether to believe them."""
+
+from keyhole.sampling.convergence import Diagnosis, Gate, diagnose
+from keyhole.sampling.rounds import run_chains
+from keyhole.sampling.trace import Progress, Trace
+
+__all__ = ["Diagnosis", "Gate", "Progress", "Trace", "diagnose", "run_chains"]

@@ -2,7 +2,7 @@
 
 Box number i of the union loses what the boxes before it hold; the order decides how many pieces that makes.
 Finding the best order is hard, so a few sensible ones are tried and the best is improved by moving one box
-at a time. The search counts its work instead of looking at the clock: the same rules always give the same boxes.
+at a time. The search counts its work and never looks at the clock: the same rules give the same boxes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +53,7 @@ def simplify(grid: Grid, boxes: Sequence[Box]) -> list[Box]:
 
 
 def cover_cost(grid: Grid, boxes: Sequence[Box]) -> int:
-    """Estimate the work of the exact probabilities: 3^(f-1)/2 + 2^f K for f fixed variables (MODEL.md 4), K = 32."""
+    """Estimate the work of exact probabilities (MODEL.md 4): 3^(f-1)/2 + 2^f K, f fixed variables, K = 32."""
     return sum(3**fixed // 6 + 32 * 2**fixed for fixed in (len(fixed_variables(grid, box)) for box in boxes))
 
 
@@ -84,7 +84,7 @@ def _remove(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int) 
 
 
 def _search(grid: Grid, boxes: Sequence[Box], cover: _Cover, side: int) -> list[Box]:
-    """Start from the partition of the table; try orders of the boxes, then move single boxes while that pays."""
+    """Start from the partition of the table; try orders of the boxes, then move single boxes if that pays."""
     union = simplify(grid, boxes)
     order = _variable_order(grid, union)
     parts = partition(grid, union, order, BOX_LIMIT)
@@ -93,9 +93,10 @@ def _search(grid: Grid, boxes: Sequence[Box], cover: _Cover, side: int) -> list[
         if not parts[1 - side]:
             return [grid.full]
         best = merge(grid, parts[side])
-    best_union, budget = union, SEARCH_LIMIT
+    best_union = union
+    budget = SEARCH_LIMIT if len(union) <= ORDER_LIMIT else 0
     for start in _starting_orders(grid, union, order):
-        if len(union) > ORDER_LIMIT or budget < 0:
+        if budget <= 0:
             break
         limit = BOX_LIMIT if best is None else 2 * len(best) + 16
         found = cover(grid, start, order, limit)
@@ -160,4 +161,3 @@ def _too_many() -> RulesError:
         f"The rules together make more than {BOX_LIMIT:,} separate boxes of cells, too many to compute with; "
         "leave out rules that concern few people, or key variables that many rules share."
     )
-

@@ -134,8 +134,8 @@ class _Parser:
     def condition(self, depth: int) -> Condition:
         if depth > DEPTH_LIMIT:
             raise RulesError(
-                f"{self.where}, position {self.token.position}: brackets are nested more than {DEPTH_LIMIT} deep; "
-                "split the expression into several rules."
+                f"{self.where}, position {self.token.position}: expected at most {DEPTH_LIMIT} nested "
+                "brackets; split the expression into several rules."
             )
         operands = [self.all_of(depth)]
         while self.take("or", "|", "||"):
@@ -183,7 +183,9 @@ class _Parser:
                 value = self.operand("a category")
                 if self.next_is("(") or (self.token.kind == "operator" and self.next_is(":")):
                     raise self.expected("one category (a list or range of categories goes with 'in')")
-                return Comparison(name.text, operator, (Value(value.text, None, value.position),), name.position)
+                return Comparison(
+                    name.text, operator, (Value(value.text, None, value.position),), name.position
+                )
         operator = "not in" if self.take("not") else "in"
         if not self.take("in", "%in%"):
             raise self.expected("'in'" if operator == "not in" else "one of == != < <= > >= in")

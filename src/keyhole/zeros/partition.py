@@ -1,7 +1,7 @@
-"""Cut the table along one variable after the other until every part is wholly inside or outside a union of boxes.
+"""Cut the table along one variable after the other until every part is inside or outside a union of boxes.
 
 Categories that the boxes treat alike stay together, so a variable is cut into as few groups as there are
-kinds of category. This is fast for any number of boxes; other orders of cutting may give fewer parts (cover.py).
+kinds of category. This is fast for any number of boxes; other ways to cut may give fewer parts (cover.py).
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from keyhole.zeros.boxes import Box, Grid, contains, meets
 
 
-class _TooManyParts(Exception):
+class _TooManyPartsError(Exception):
     """Stops the recursion."""
 
 
@@ -22,7 +22,7 @@ def partition(
 
     def cut(part: Box, rest: Sequence[Box]) -> None:
         if len(inside) > limit or len(outside) > limit:
-            raise _TooManyParts
+            raise _TooManyPartsError
         rest = [box for box in rest if meets(grid, box, part)]
         if not rest:
             outside.append(part)
@@ -34,9 +34,20 @@ def partition(
 
     try:
         cut(grid.full, boxes)
-    except _TooManyParts:
+    except _TooManyPartsError:
         return None
     return inside, outside
+
+
+def is_covered(grid: Grid, part: Box, boxes: Sequence[Box], order: Sequence[int]) -> bool:
+    """Say whether every cell of `part` lies in one of the boxes; stops at the first that does not."""
+    boxes = [box for box in boxes if meets(grid, box, part)]
+    if not boxes:
+        return False
+    if any(contains(box, part) for box in boxes):
+        return True
+    j = _first_confined(grid, part, boxes, order)
+    return all(is_covered(grid, group, boxes, order) for group in _groups(grid, part, boxes, j))
 
 
 def _first_confined(grid: Grid, part: Box, boxes: Sequence[Box], order: Sequence[int]) -> int:

@@ -1,8 +1,8 @@
 """Cut the text of an expression into tokens.
 
-Words may hold letters of any language, digits, points, underscores and inner hyphens, and may begin with a sign
-(`married`, `1.5`, `-1`, `0-13`); anything else goes between quotes, and a name that looks like something else
-between backquotes, as in R.
+Words may hold letters of any language, digits, points, underscores and inner hyphens, and may begin with a
+sign (`married`, `1.5`, `-1`, `0-13`); anything else goes between quotes, and a name that looks like something
+else between backquotes, as in R.
 """
 
 import re
@@ -41,7 +41,9 @@ class Token:
 def split_tokens(text: str, where: str) -> list[Token]:
     """Return the tokens of an expression, the last of kind "end"."""
     if len(text) > LENGTH_LIMIT:
-        raise RulesError(f"{where}: the expression is longer than {LENGTH_LIMIT:,} characters; split it into several rules.")
+        raise RulesError(
+            f"{where}: the expression has more than {LENGTH_LIMIT:,} characters; split it into several."
+        )
     tokens: list[Token] = []
     place = 0
     while found := _TOKEN.match(text, place):

@@ -9,12 +9,21 @@ from keyhole.zeros.cover import BOX_LIMIT, simplify
 from keyhole.zeros.expression import And, Comparison, Condition, Not, Or, Value
 from keyhole.zeros.vocabulary import EMPTY, Vocabulary
 
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
+_OPPOSITE = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "in": "not in",
+    "not in": "in",
+}
 _MIRROR = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def to_boxes(condition: Condition, vocabulary: Vocabulary, where: str, negated: bool = False) -> list[Box]:
-    """Return boxes, possibly overlapping, whose union is the cells that meet (or do not meet) the condition."""
+    """Return boxes, possibly overlapping, of the cells that meet the condition (do not, when negated)."""
     if isinstance(condition, Not):
         return to_boxes(condition.operand, vocabulary, where, not negated)
     if isinstance(condition, Comparison):

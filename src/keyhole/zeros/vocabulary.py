@@ -1,23 +1,25 @@
 """What the words of a rule mean: names of variables, and their categories by code, label or range."""
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keyhole.errors import RulesError
-from keyhole.microdata import Variable
+from keyhole.microdata import BLANK, Variable
 from keyhole.zeros.boxes import Box, Grid, confine, make_grid
 from keyhole.zeros.expression import Value
 
 EMPTY: Box = 0
+BLANK_WORD = "(blank)"  # how rules name the category of blank answers, since a blank entry means any
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The key variables, and those ignored because they have one category (name to that category)."""
+    """The key variables, and those ignored because they have one category (name to its code and label)."""
 
     variables: tuple[Variable, ...]
-    ignored: Mapping[str, str]
+    ignored: Mapping[str, tuple[str, ...]]
     grid: Grid
     position: Mapping[str, int]
     categories: tuple[Mapping[str, tuple[int, ...]], ...]
@@ -26,12 +28,21 @@ class Vocabulary:
         """Say whether rules may speak of this variable."""
         return name in self.position or name in self.ignored
 
+    def require(self, name: str, where: str) -> None:
+        """Refuse a variable that is not a key."""
+        if not self.knows(name):
+            close = difflib.get_close_matches(name, [*self.position, *self.ignored], n=1)
+            hint = f"did you mean '{close[0]}'? Otherwise" if close else "correct the name, or"
+            raise RulesError(
+                f"{where}: '{show(name)}' is not one of the key variables; {hint} add it to the keys or "
+                "take it out of the rules."
+            )
+
     def select(self, name: str, operator: str, values: Sequence[Value], where: str) -> Box:
         """Return the box of the cells that meet one comparison, EMPTY when none can."""
         if name in self.ignored:
             return self.grid.full if self._constant_meets(name, operator, values, where) else EMPTY
-        if name not in self.position:
-            raise RulesError(f"{where}: {self._unknown(name)}")
+        self.require(name, where)
         j = self.position[name]
         if operator in ("<", "<=", ">", ">="):
             chosen = self._select_by_order(j, operator, values[0], where)
@@ -44,15 +55,15 @@ class Vocabulary:
     def is_category(self, name: str, text: str) -> bool:
         """Say whether the text is itself a code or label of the variable, and not a list or range of them."""
         if name in self.ignored:
-            return text == self.ignored[name]
+            return text in self.ignored[name]
         return name in self.position and text in self.categories[self.position[name]]
 
     def _select_by_order(self, j: int, operator: str, value: Value, where: str) -> set[int]:
         found = self._find(j, value, where)
         if len(found) != 1:
             raise RulesError(
-                f"{_at(where, value)}: '{operator}' needs one category of '{self.variables[j].name}', not several; "
-                "write its code."
+                f"{_at(where, value)}: expected one category of '{self.variables[j].name}' after "
+                f"'{operator}', not several; write its code."
             )
         (limit,) = found
         keep = {"<": range(limit), "<=": range(limit + 1)}
@@ -79,62 +90,57 @@ class Vocabulary:
         high = self._find(j, Value(last, None, value.position), where)
         if len(low) != 1 or len(high) != 1 or low[0] > high[0]:
             raise RulesError(
-                f"{_at(where, value)}: expected a range of categories of '{self.variables[j].name}' whose ends are "
-                "two categories in the order of the codebook; turn it round or list the categories."
+                f"{_at(where, value)}: expected a range of categories of '{self.variables[j].name}', its "
+                "ends in the order of the codebook; turn it round or list the categories."
             )
         return tuple(range(low[0], high[0] + 1))
 
     def _constant_meets(self, name: str, operator: str, values: Sequence[Value], where: str) -> bool:
         """Compare a variable that always has the same category."""
-        category = self.ignored[name]
-        same = any(
-            value.text.strip() == category or (value.last is not None and value.last.strip() == category)
-            for value in values
-        )
-        if operator in ("==", "in"):
-            self._refuse_open_range(name, same, values, where)
-            return same
-        if operator in ("!=", "not in"):
-            self._refuse_open_range(name, same, values, where)
-            return not same
-        if not same:
-            raise RulesError(
-                f"{_at(where, values[0])}: '{name}' has one category in this file, and which side of it this one is "
-                f"on is not known; add '{name}' with all its categories to the codebook."
-            )
-        return operator in ("<=", ">=")
+        if operator in ("==", "!=", "in", "not in"):
+            same = any(self._constant_is(name, value, where) for value in values)
+            return same == (operator in ("==", "in"))
+        words = self.ignored[name]
+        side = 0.0 if values[0].text.strip() in words else _number(words[0]) - _number(values[0].text)
+        if math.isnan(side):
+            raise RulesError(_undecided(_at(where, values[0]), name))
+        return {"<": side < 0, "<=": side <= 0, ">": side > 0, ">=": side >= 0}[operator]
 
-    def _refuse_open_range(self, name: str, same: bool, values: Sequence[Value], where: str) -> None:
-        for value in values:
-            if value.last is not None and not same:
-                raise RulesError(
-                    f"{_at(where, value)}: '{name}' has one category in this file, and whether this range holds it is "
-                    f"not known; list the categories, or add '{name}' with all its categories to the codebook."
-                )
-
-    def _unknown(self, name: str) -> str:
-        close = difflib.get_close_matches(name, [*self.position, *self.ignored], n=1)
-        if close:
-            hint = f"did you mean '{close[0]}'? Otherwise"
-        else:
-            hint = "correct the name, or"
-        return f"'{show(name)}' is not one of the key variables; {hint} add it to the keys or take the rule out."
+    def _constant_is(self, name: str, value: Value, where: str) -> bool:
+        """Say whether a value is, or a range holds, the one category of a variable."""
+        words = self.ignored[name]
+        ranges = [(value.text, value.last)] if value.last is not None else _split_range(value.text)
+        if value.last is None and value.text.strip() in words:
+            return True
+        for first, last in ranges:
+            low, high, here = _number(first), _number(last), _number(words[0])
+            if first.strip() in words or last.strip() in words or low <= here <= high:
+                return True
+            if value.last is not None and math.isnan(low + here + high):
+                raise RulesError(_undecided(_at(where, value), name))
+        return False
 
 
-def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str] | None = None) -> Vocabulary:
+def make_vocabulary(
+    variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None
+) -> Vocabulary:
     """Index variables by name, and categories by code and by label; a code goes before an equal label."""
     if not variables:
-        raise RulesError("Rules need at least one key variable with two or more categories; add keys or leave the rules out.")
+        raise RulesError(
+            "Rules need a key variable with two or more categories; add keys or leave the rules out."
+        )
     categories = []
     for variable in variables:
         index: dict[str, tuple[int, ...]] = {code: (x,) for x, code in enumerate(variable.categories)}
         labelled: dict[str, tuple[int, ...]] = {}
         for x, label in enumerate(variable.labels or ()):
             labelled[label] = (*labelled.get(label, ()), x)
+        if BLANK in index:
+            labelled.setdefault(BLANK_WORD, index[BLANK])
         categories.append(labelled | index)
     return Vocabulary(
         variables=tuple(variables),
-        ignored=dict(ignored or {}),
+        ignored={name: _constant_words(constant) for name, constant in (ignored or {}).items()},
         grid=make_grid([len(variable.categories) for variable in variables]),
         position={variable.name: j for j, variable in enumerate(variables)},
         categories=tuple(categories),
@@ -151,6 +157,27 @@ def _split_range(text: str) -> list[tuple[str, str]]:
     """List the ways to read a text as FIRST-LAST: codes may hold hyphens themselves."""
     cuts = [i for i, character in enumerate(text) if character == "-" and 0 < i < len(text) - 1]
     return [(text[:i].strip(), text[i + 1 :].strip()) for i in cuts[:50]]
+
+
+def _constant_words(constant: str | Variable) -> tuple[str, ...]:
+    if isinstance(constant, str):
+        return (constant,)
+    return constant.categories + (constant.labels or ())
+
+
+def _number(text: str) -> float:
+    """Read a code as a number, NaN when it is not one: codes without a codebook stand in numerical order."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _undecided(where: str, name: str) -> str:
+    return (
+        f"{where}: '{name}' has one category in this file and its place among the others is not known; "
+        f"add '{name}' with all its categories to the codebook, or write the rule with == or !=."
+    )
 
 
 def _at(where: str, value: Value) -> str:

@@ -1,0 +1,123 @@
+"""The straight line from a file to an Assessment."""
+
+import operator
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keyhole.assessment import Assessment
+from keyhole.certain import find_certain, make_certain
+from keyhole.errors import InputError, RulesError, SettingsError
+from keyhole.files import sha256
+from keyhole.manifest import make_manifest
+from keyhole.microdata import Microdata, count_cells, encode, read_microdata
+from keyhole.risk import summarise_risk
+from keyhole.sampling import diagnose, run_chains
+from keyhole.settings import make_settings
+from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
+from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
+
+
+def assess(
+    source: Any,
+    keys: str | Sequence[str],
+    population: int | None = None,
+    fraction: float | None = None,
+    codebook: str | Path | Mapping[str, Any] | None = None,
+    zeros: str | Path | None = None,
+    *,
+    drop_contradictions: bool = False,
+    allow_identifier: Sequence[str] = (),
+    on_progress: Callable[[Any], None] | None = None,
+    **settings: Any,
+) -> Assessment:
+    """Estimate the disclosure risk of a file or dataframe.
+
+    source: path of a CSV, TSV or Parquet file, or a dataframe of any library; keys: the columns an intruder
+    could know. Give the population's size or the sampling fraction. Any option of `Settings` may follow.
+    """
+    clock, started = time.perf_counter(), datetime.now(UTC)
+    chosen = make_settings(**settings)
+    microdata = read_microdata(source, keys, codebook, allow_identifier)
+    rules = None if zeros is None else _read_rules(zeros, microdata)
+    if rules is not None:
+        microdata = _settle_contradictions(rules, microdata, drop_contradictions)
+    people = population_size(population, fraction, len(microdata.codes))
+    counts = count_cells(microdata.codes)
+    reason = find_certain(counts, people)
+    if reason is not None:
+        trace = None
+        risk, diagnosis = make_certain(counts, reason)
+        draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
+    else:
+        trace = run_chains(encode(microdata), counts.unique_record, people, chosen, rules, on_progress)
+        risk, diagnosis = summarise_risk(trace), diagnose(trace)
+        draws = dict(trace.quantities)
+    seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
+    seconds |= {} if trace is None else dict(trace.seconds)
+    source_block = describe_input(microdata, counts, people, chosen)
+    zeros_block = describe_zeros(rules, microdata, trace)
+    return Assessment(
+        tau1=risk.tau1,
+        tau2=risk.tau2,
+        records=make_records(microdata, counts, risk),
+        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, seconds),
+        diagnosis=diagnosis,
+        draws=draws,
+        profiles={} if trace is None else dict(trace.kept),
+        manifest=make_manifest(
+            microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
+        ),
+    )
+
+
+def population_size(population: int | None, fraction: float | None, records: int) -> int:
+    """Return N from the one of both that is given."""
+    if (population is None) == (fraction is None):
+        raise SettingsError(
+            "give one of population and fraction: the size of the population, or the share sampled"
+        )
+    if fraction is not None:
+        if not 0.0 < fraction <= 1.0:
+            raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
+        return max(records, round(records / fraction))
+    try:
+        people = operator.index(population)  # type: ignore[arg-type]
+    except TypeError:
+        raise SettingsError("population must be a whole number of people") from None
+    if people < records:
+        raise InputError(
+            f"the population of {people:,} is smaller than the sample of {records:,} records: "
+            "give the number of people the sample was drawn from."
+        )
+    return people
+
+
+def _read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
+    return read_zeros(
+        zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables}
+    )
+
+
+def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> Microdata:
+    """Refuse rules that the records contradict, or leave those records out."""
+    found = find_contradictions(rules, microdata)
+    if not len(found.records):
+        return microdata
+    if not drop:
+        raise RulesError(
+            f"{describe_contradictions(found)}. Correct the rules or the records, "
+            "or leave the records out with --drop-contradictions."
+        )
+    kept = np.ones(len(microdata.codes), dtype=np.bool_)
+    kept[found.records] = False
+    if kept.sum() < 2:
+        raise RulesError("the rules call all records but one impossible: correct the rules.")
+    row_used = microdata.row_used.copy()
+    row_used[np.flatnonzero(microdata.row_used)[~kept]] = False
+    return replace(microdata, codes=microdata.codes[kept], row_used=row_used)

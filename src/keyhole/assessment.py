@@ -1,0 +1,60 @@
+"""What a run gives back: an immutable record that can be printed, saved and opened again."""
+
+import importlib
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.errors import KeyholeError
+from keyhole.risk import Measure
+from keyhole.sampling import Diagnosis
+
+# Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
+CHAIN_QUANTITIES = ("log_likelihood",)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """The risk of one file.
+
+    tau1, tau2: how many sample uniques are population uniques; expected correct matches.
+    records: one row per input row, as records.csv; summary: as summary.json; manifest: as manifest.json.
+    draws: by name, float64 (chain, draw); profiles: what the kept draws say of the profiles, by name.
+    """
+
+    tau1: Measure
+    tau2: Measure
+    records: pl.DataFrame
+    summary: dict[str, Any]
+    diagnosis: Diagnosis
+    draws: dict[str, NDArray[np.float64]]
+    profiles: dict[str, NDArray[Any]]
+    manifest: dict[str, Any]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the result folder: summary.json, records.csv, draws.nc, manifest.json."""
+        from keyhole.results import write_results
+
+        write_results(self, Path(folder))
+
+    def to_arviz(self) -> Any:
+        """Return the draws as ArviZ has them: a DataTree, or InferenceData before ArviZ 1."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                arviz: Any = importlib.import_module("arviz")
+        except ImportError:
+            raise KeyholeError("ArviZ is not installed: pip install 'keyhole[arviz]'.") from None
+        groups = {
+            "posterior": {name: value for name, value in self.draws.items() if name not in CHAIN_QUANTITIES},
+            "sample_stats": {name: self.draws[name] for name in CHAIN_QUANTITIES if name in self.draws},
+        }
+        # ArviZ 1 takes the groups as one mapping.
+        if arviz.__version__.startswith("0."):
+            return arviz.from_dict(**groups)
+        return arviz.from_dict(groups)

@@ -1,0 +1,94 @@
+"""The command `keyhole`. A command is loaded when it is called, so that `--help` costs next to nothing."""
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from keyhole._version import __version__
+from keyhole.errors import KeyholeError, SettingsError
+
+BAD_INPUT = 1
+WRONG_USAGE = 2
+STOPPED = 130
+
+COMMANDS = {
+    "assess": "Estimate the disclosure risk of a file.",
+    "demo": "Try it on a made-up country whose true risk is known.",
+    "simulate": "Draw a population and a sample from the model.",
+    "warm-up": "Compile once after installing, so that the first run is fast.",
+    "zeros": "Rules for impossible combinations: check, suggest, boxes.",
+}
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name and imports them on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the alphabet."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import `keyhole.commands.NAME` and return its `command`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"keyhole.commands.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="keyhole")
+def group() -> None:
+    """How many people in this file could be picked out?
+
+    keyhole estimates how many records that are unique in a sample are unique in the population, with an
+    honest interval. Start with `keyhole demo`, then
+
+    \b
+    keyhole assess FILE --keys AGE,SEX,MARST --population 953076
+
+    Exit status: 0 done; 1 bad input; 2 wrong usage; 3 done, but the chains have not converged;
+    130 stopped by the user.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; whatever a user did wrong is one line on standard error."""
+    _leave_no_core_file()
+    try:
+        status = group.main(
+            list(arguments) if arguments is not None else None, prog_name="keyhole", standalone_mode=False
+        )
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except SettingsError as error:
+        status = _refuse(error, WRONG_USAGE)
+    except KeyholeError as error:
+        status = _refuse(error, BAD_INPUT)
+    except MemoryError:
+        status = _refuse("not enough memory for this file: use fewer chains, or a larger machine.", BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        status = _refuse("stopped; no result was written.", STOPPED)
+    sys.exit(status)
+
+
+def _refuse(told: object, status: int) -> int:
+    click.echo(f"keyhole: {told}", err=True)
+    return status
+
+
+def _leave_no_core_file() -> None:
+    """A crash must not write the data that were in memory to disk."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

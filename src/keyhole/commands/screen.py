@@ -1,0 +1,137 @@
+"""What a person sees: a sentence first, then a table that names every default and assumption."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from keyhole.files import json_text
+
+ESTIMATORS = {
+    "exact": "exact cell probabilities",
+    "importance": "cell probabilities by importance sampling",
+    "monte-carlo": "cell probabilities by Monte Carlo, as in the article",
+    "population": "simulated populations, as in the article",
+    "none": "none needed",
+}
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print the summary for a program."""
+    click.echo(json_text(content), nl=False)
+
+
+def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
+    """Print the answer as a sentence, then how it was found."""
+    for sentence in sentences(summary):
+        click.echo(sentence)
+    click.echo()
+    print_table(("", ""), rows(summary, folder))
+
+
+def sentences(summary: dict[str, Any]) -> list[str]:
+    """The answer in words."""
+    source, tau1, tau2 = summary["input"], summary["tau1"], summary["tau2"]
+    uniques = source["sample_uniques"]
+    if not uniques:
+        return [
+            "No record is alone in the sample, so none can be picked out by these keys (tau1 = 0, tau2 = 0)."
+        ]
+    if source["population"] == source["used"]:
+        return [
+            f"The sample is the whole population: all {uniques:,} records that are alone in it "
+            f"can be picked out (tau1 = {uniques:,}, tau2 = {uniques:,})."
+        ]
+    return [
+        f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
+        f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
+    ]
+
+
+def about(measure: dict[str, Any]) -> str:
+    """The point estimate with its interval."""
+    low, high = measure["interval"]
+    interval = f"{100 * measure['level']:.0f} % interval {number(low)} to {number(high)}"
+    return f"about {number(measure['mean'])} ({interval})"
+
+
+def number(value: float) -> str:
+    """A count with one decimal where that says anything."""
+    return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
+
+
+def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
+    """The table below the sentence: input, assumptions, model, convergence."""
+    source, model, seconds = summary["input"], summary["model"], summary["seconds"]
+    keys = (
+        ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"])
+        or "none that tells people apart"
+    )
+    found = [
+        (
+            "Records",
+            f"{source['used']:,} of {source['rows']:,} rows, from a population of {source['population']:,}",
+        ),
+        ("Keys (categories)", f"{keys}; {source['cells']:,} possible combinations"),
+        ("Alone in the sample", f"{source['sample_uniques']:,}"),
+        ("Alone in the population", f"tau1 = {about(summary['tau1'])}"),
+        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}"),
+        ("Impossible combinations", _zeros(summary["zeros"])),
+        ("Assumed", "records are a simple random sample, one record per person; a blank key is a category"),
+        ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
+        ("Stopping", _stopping(summary["settings"])),
+        ("Convergence", summary["convergence"]["message"]),
+        ("Time", f"{seconds['total']:.1f} s, of which sampling {seconds['sampling']:.1f} s"),
+    ]
+    if source["ignored_keys"]:
+        found.insert(
+            2, ("Keys left out", f"{', '.join(source['ignored_keys'])}: one category, tells nobody apart")
+        )
+    if folder is not None:
+        found.append(
+            (
+                "Results",
+                f"{folder}{'' if str(folder).endswith('/') else '/'} (records.csv: the risk of every record)",
+            )
+        )
+    return found
+
+
+def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
+    """Print a table that fits the terminal; the first column is a name."""
+    table = Table(box=box.SIMPLE_HEAD if any(header) else None, show_header=any(header), pad_edge=False)
+    for place, title in enumerate(header):
+        table.add_column(title, no_wrap=place == 0, overflow="fold")
+    for row in body:
+        table.add_row(*row)
+    # Markup is off: a name such as "[red]" is a name.
+    Console(highlight=False, markup=False, soft_wrap=False).print(table)
+
+
+def _zeros(zeros: dict[str, Any] | None) -> str:
+    if zeros is None:
+        return "none given (--zeros): every combination is taken as possible"
+    excluded = f"{zeros['impossible_cells']:,} combinations ({100 * zeros['share']:.1f} %)"
+    return f"{zeros['rules']} rules exclude {excluded}"
+
+
+def _stopping(settings: dict[str, Any]) -> str:
+    limits = [f"{settings['target_ess']} effective draws", f"{settings['time_limit']:.0f} s"]
+    if settings["max_sweeps"] is not None:
+        limits.append(f"{settings['max_sweeps']:,} sweeps")
+    return f"{settings['chains']} chains, seed {settings['seed']}, until {' or '.join(limits)}"
+
+
+def _profiles(model: dict[str, Any]) -> str:
+    return "" if model["profiles"] is None else f"{model['profiles']['mean']:.0f} profiles, "
+
+
+def _estimator(model: dict[str, Any]) -> str:
+    error = model.get("estimator_error")
+    return ESTIMATORS[model["estimator"]] + (
+        "" if error is None else f" (Monte Carlo error {100 * error:.1g} %)"
+    )

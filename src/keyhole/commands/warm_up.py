@@ -1,0 +1,19 @@
+"""`keyhole warm-up`."""
+
+import time
+
+import click
+
+
+@click.command("warm-up", short_help="Compile once after installing, so that the first run is fast.")
+def command() -> int:
+    """Compile the sampler and keep the machine code, so that later runs start at once.
+
+    Needed only once after installing or upgrading; without it the first `assess` does the same.
+    """
+    started = time.perf_counter()
+    from keyhole.demo import compile_everything
+
+    compile_everything()
+    click.echo(f"Ready: compiled in {time.perf_counter() - started:.0f} s.")
+    return 0

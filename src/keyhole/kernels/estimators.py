@@ -1,0 +1,149 @@
+"""Cell probabilities without the exact sum: an importance sampler for many variables, and the article's Monte Carlo.
+
+Importance (a sequential urn): for each particle the cell's answers are seated one after the other. Given blocks B_t of
+the answers seated so far, m of them, answer j joins block t with weight s_t V(j + 1, m) phi(B_t + j) / phi(B_t) and
+opens a block with weight V(j + 1, m + 1) phi({j}), all over V(j, m). The particle's estimate of P is the product over
+j of the sums of these weights: unbiased, and exact when no choice is left.
+
+Monte Carlo (the article): T new people's affiliations z are drawn; P is the mean over them of prod_j theta^(z_j)_j.
+"""
+
+import math
+
+import numpy as np
+
+from keyhole.kernels.jit import kernel
+from keyhole.kernels.population import accumulate_rows, draw_affiliations
+
+
+@kernel
+def weigh_particle(rng, weight, level_profile, profiles, seating, levels, block, mass, size, score):
+    """Seat the answers of one cell once; return the estimate of its probability.
+
+    block : (J, K), beta_k prod theta over each block's answers; mass : (J,), its sums over k.
+    """
+    estimate = 1.0
+    tables = 0
+    for j in range(levels.shape[0]):
+        v = levels[j]
+        total = 0.0
+        for t in range(tables + 1):
+            joint = 0.0
+            if t < tables:
+                for k in range(profiles):
+                    joint += block[t, k] * level_profile[v, k]
+                joint *= size[t] * seating[j + 1, tables] / mass[t]
+            else:
+                for k in range(profiles):
+                    joint += weight[k] * level_profile[v, k]
+                joint *= seating[j + 1, tables + 1]
+            score[t] = joint
+            total += joint
+        estimate *= total / (seating[j, tables] if j > 0 else 1.0)
+        u = rng.random() * total
+        t = 0
+        while t < tables and u >= score[t]:
+            u -= score[t]
+            t += 1
+        if t == tables:
+            for k in range(profiles):
+                block[t, k] = weight[k]
+            size[t] = 0
+            tables += 1
+        size[t] += 1
+        mass[t] = 0.0
+        for k in range(profiles):
+            block[t, k] *= level_profile[v, k]
+            mass[t] += block[t, k]
+    return estimate
+
+
+@kernel
+def importance_probabilities(rng, kept, cell_level, particles, out):
+    """Write estimated cell probabilities to `out`; return the mean relative standard error."""
+    cells, variables = cell_level.shape
+    profiles = kept.profile_total[0]
+    block = np.zeros((variables, profiles))
+    mass = np.zeros(variables)
+    size = np.zeros(variables)
+    score = np.zeros(variables + 1)
+    error = 0.0
+    for c in range(cells):
+        mean, square = 0.0, 0.0
+        for particle in range(particles):
+            estimate = weigh_particle(
+                rng, kept.weight, kept.level_profile, profiles, kept.seating, cell_level[c], block, mass, size, score
+            )
+            gap = estimate - mean
+            mean += gap / (particle + 1.0)
+            square += gap * (estimate - mean)
+        out[c] = mean
+        if particles > 1 and mean > 0.0:
+            error += math.sqrt(square / (particles - 1.0) / particles) / mean
+    return error / max(cells, 1)
+
+
+@kernel
+def monte_carlo_probabilities(rng, kept, level_start, cell_level, draws, out):
+    """Write the article's estimates with this many draws to `out`; return the mean relative standard error."""
+    cells, variables = cell_level.shape
+    profiles = kept.profile_total[0]
+    weight_sum = np.zeros(profiles)
+    level_sum = np.zeros((profiles, level_start[variables]))
+    accumulate_rows(kept.weight, kept.level_profile, profiles, level_start, weight_sum, level_sum)
+    label = np.zeros(variables, np.int64)
+    size = np.zeros(variables, np.int64)
+    profile = np.zeros((draws, variables), np.int64)
+    for draw in range(draws):
+        draw_affiliations(rng, kept.seating, weight_sum, profiles, label, size, profile[draw])
+    error = 0.0
+    for c in range(cells):
+        mean, square = 0.0, 0.0
+        for draw in range(draws):
+            estimate = 1.0
+            for j in range(variables):
+                estimate *= kept.level_profile[cell_level[c, j], profile[draw, j]]
+            gap = estimate - mean
+            mean += gap / (draw + 1.0)
+            square += gap * (estimate - mean)
+        out[c] = mean
+        if draws > 1 and mean > 0.0:
+            error += math.sqrt(square / (draws - 1.0) / draws) / mean
+    return error / max(cells, 1)
+
+
+@kernel
+def count_people_in_cells(rng, kept, level_start, people, cell_key, cell_order, multiplier, cell_level, count):
+    """Draw this many people and count those in each cell.
+
+    cell_key : uint64, sorted hashes of the cells, sum_j level_j multiplier_j; cell_order : which cell each is.
+    """
+    variables = level_start.shape[0] - 1
+    profiles = kept.profile_total[0]
+    weight_sum = np.zeros(profiles)
+    level_sum = np.zeros((profiles, level_start[variables]))
+    accumulate_rows(kept.weight, kept.level_profile, profiles, level_start, weight_sum, level_sum)
+    label = np.zeros(variables, np.int64)
+    size = np.zeros(variables, np.int64)
+    profile = np.zeros(variables, np.int64)
+    levels = np.zeros(variables, np.int64)
+    count[:] = 0
+    for _ in range(people):
+        draw_affiliations(rng, kept.seating, weight_sum, profiles, label, size, profile)
+        key = np.uint64(0)
+        for j in range(variables):
+            u = rng.random() * level_sum[profile[j], level_start[j + 1] - 1]
+            v = level_start[j]
+            while v < level_start[j + 1] - 1 and u >= level_sum[profile[j], v]:
+                v += 1
+            levels[j] = v
+            key += np.uint64(v) * multiplier[j]
+        first = np.searchsorted(cell_key, key)
+        while first < cell_key.shape[0] and cell_key[first] == key:
+            c = cell_order[first]
+            same = True
+            for j in range(variables):
+                same = same and cell_level[c, j] == levels[j]
+            if same:
+                count[c] += 1
+            first += 1

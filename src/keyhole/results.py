@@ -1,0 +1,144 @@
+"""The result folder: written whole or not at all, readable by its owner only, opened again by `load`."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from keyhole.assessment import Assessment
+from keyhole.draws_file import read_draws, write_draws
+from keyhole.errors import OutputError
+from keyhole.files import explained, json_text, sha256, sync
+from keyhole.risk import Expected, Measure
+from keyhole.sampling import Diagnosis, Gate
+
+OUTPUTS = ("summary.json", "records.csv", "draws.nc")
+MANIFEST = "manifest.json"
+PROGRAM = "keyhole"
+RECORD_COLUMNS = pl.Schema(
+    {
+        "row": pl.Int64,
+        "used": pl.Int8,
+        "cell_count": pl.Int64,
+        "sample_unique": pl.Int8,
+        **dict.fromkeys(("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high"), pl.Float64),
+    }
+)
+
+
+def check_output(folder: Path) -> None:
+    """Refuse, before any work, a folder that could not be written at the end. Leaves nothing behind."""
+    with explained(folder):
+        if os.path.lexists(folder):
+            if not folder.is_dir():
+                raise OutputError(f"{folder} is a file: choose another folder with --out.")
+            _refuse_strangers(folder)
+        place = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+        os.rmdir(tempfile.mkdtemp(prefix=".keyhole-", dir=place))
+
+
+def write_results(assessment: Assessment, folder: Path) -> None:
+    """Write all files beside the folder, then move them into place; the manifest comes last."""
+    check_output(folder)
+    with explained(folder):
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        existing = folder.is_dir()
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder if existing else folder.parent))
+        try:
+            staging.chmod(0o700)
+            _write_files(assessment, staging)
+            if existing:
+                folder.chmod(0o700)
+                for name in (*OUTPUTS, MANIFEST):
+                    os.replace(staging / name, folder / name)
+                sync(folder)
+            else:
+                os.rename(staging, folder)
+            sync(folder.absolute().parent)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def load(folder: str | Path) -> Assessment:
+    """Open a result folder. A file that is not as it was written is refused."""
+    folder = Path(folder)
+    if not _is_result(folder):
+        raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        for name in OUTPUTS:
+            if sha256(folder / name) != manifest["outputs"][name]:
+                raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        draws, profiles = read_draws(folder / "draws.nc")
+        return Assessment(
+            tau1=_measure(summary["tau1"]),
+            tau2=_measure(summary["tau2"]),
+            records=pl.read_csv(folder / "records.csv", schema=RECORD_COLUMNS),
+            summary=summary,
+            diagnosis=_diagnosis(summary["convergence"]),
+            draws=draws,
+            profiles=profiles,
+            manifest={name: value for name, value in manifest.items() if name != "outputs"},
+        )
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        raise OutputError(f"{folder} is damaged: run the assessment again.") from None
+
+
+def _write_files(assessment: Assessment, staging: Path) -> None:
+    for name in (*OUTPUTS, MANIFEST):
+        # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
+        (staging / name).touch()
+        (staging / name).chmod(0o600)
+    (staging / "summary.json").write_text(json_text(assessment.summary), encoding="utf-8")
+    assessment.records.write_csv(staging / "records.csv")
+    write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
+    outputs = {name: sha256(staging / name) for name in OUTPUTS}
+    manifest = {"program": PROGRAM, **assessment.manifest, "outputs": outputs}
+    (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8")
+    for name in (*OUTPUTS, MANIFEST):
+        sync(staging / name)
+    sync(staging)
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Refuse a folder that holds something else, or that others could write to."""
+    if any(folder.iterdir()) and not _is_result(folder):
+        raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
+    found = folder.stat()
+    if found.st_uid != os.getuid() and found.st_mode & 0o022:
+        raise OutputError(f"others can write to {folder}, which is not yours: choose another with --out.")
+
+
+def _is_result(folder: Path) -> bool:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("program") == PROGRAM
+
+
+def _measure(block: dict[str, Any]) -> Measure:
+    expected = block["expected"]
+    return Measure(
+        mean=block["mean"],
+        median=block["median"],
+        sd=block["sd"],
+        interval=(block["interval"][0], block["interval"][1]),
+        level=block["level"],
+        expected=Expected(
+            expected["mean"], expected["sd"], (expected["interval"][0], expected["interval"][1])
+        ),
+    )
+
+
+def _diagnosis(block: dict[str, Any]) -> Diagnosis:
+    names = ("converged", "rhat", "ess_bulk", "ess_tail", "modes", "message")
+    gates = tuple(Gate(**gate) for gate in block["gates"])
+    return Diagnosis(**{name: block[name] for name in names}, gates=gates)

@@ -1,0 +1,104 @@
+"""One draw of a chain turned into risks: cell probabilities, r1, r2, tau1, tau2."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.errors import KeyholeError
+from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
+from keyhole.kernels.estimators import (
+    count_people_in_cells,
+    importance_probabilities,
+    monte_carlo_probabilities,
+)
+from keyhole.kernels.keep import LEFT, Kept, fill_kept, make_kept
+from keyhole.kernels.likelihood import effective_profiles, log_likelihood
+from keyhole.kernels.risk import count_matches, draw_matches, fill_risks
+from keyhole.kernels.state import Floats, State
+from keyhole.kernels.work import OK
+from keyhole.sampling.problem import PARTICLES, Problem
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A kept draw of one chain: numbers by name, risks of the sample uniques, and the profiles behind them."""
+
+    quantities: dict[str, float]
+    r1: NDArray[np.float32]
+    r2: NDArray[np.float32]
+    kept: Kept
+    error: float
+
+
+def keep_draw(rng: np.random.Generator, problem: Problem, state: State) -> Kept:
+    """Copy what cell probabilities need, the remainder broken into profiles."""
+    kept = make_kept(state, problem.people)
+    if fill_kept(rng, problem.records, problem.prior, state, kept, float(problem.people), LEFT) != OK:
+        raise KeyholeError("a draw has more profiles than there was room for: please report this as a bug.")
+    return kept
+
+
+def find_probabilities(
+    rng: np.random.Generator, problem: Problem, kept: Kept, work: CellWork | None
+) -> tuple[Floats, float]:
+    """Return the probability of every unique's cell, and the mean relative Monte Carlo error."""
+    out = np.zeros(len(problem.cell_level))
+    if problem.estimator == "monte-carlo":
+        start = problem.records.level_start
+        error = monte_carlo_probabilities(rng, kept, start, problem.cell_level, problem.mc_draws, out)
+        return out, float(error)
+    if problem.estimator == "importance":
+        return out, float(importance_probabilities(rng, kept, problem.cell_level, PARTICLES, out))
+    profiles = int(kept.profile_total[0])
+    if work is None or work.factor.shape[1] < profiles:
+        work = make_cell_work(problem.cell_level.shape[1], profiles)
+    cell_probabilities(
+        kept.weight, kept.level_profile, profiles, kept.seating, problem.cell_level, work, out
+    )
+    return out, 0.0
+
+
+def evaluate_draw(
+    rng: np.random.Generator, problem: Problem, state: State, work: CellWork | None = None
+) -> Draw:
+    """Evaluate the risks of every sample unique under the current parameters of a chain."""
+    kept = keep_draw(rng, problem, state)
+    r1, r2 = np.zeros(len(problem.cell_level)), np.zeros(len(problem.cell_level))
+    error = 0.0
+    if problem.estimator == "population":
+        count = np.zeros(len(problem.cell_level), np.int64)
+        count_people_in_cells(
+            rng, kept, problem.records.level_start, problem.people, problem.cell_key, problem.cell_order,
+            problem.multiplier, problem.cell_level, count,
+        )  # fmt: skip
+        tau1, tau2 = count_matches(count, r1, r2)
+        expected1, expected2 = tau1, tau2
+    else:
+        probability, error = find_probabilities(rng, problem, kept, work)
+        expected1, expected2 = fill_risks(probability, problem.people, r1, r2)
+        tau1, tau2 = draw_matches(rng, probability, problem.people)
+    records = problem.records
+    quantities = {
+        "tau1": tau1,
+        "tau2": tau2,
+        "tau1_expected": expected1,
+        "tau2_expected": expected2,
+        "log_likelihood": log_likelihood(records.level, state.seat, state.table_label, state.level_profile),
+        "profiles": float(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
+        "effective_profiles": effective_profiles(kept),
+        "weight_concentration": float(state.weight_concentration[0]),
+        "record_concentration": mean_concentration(problem, state),
+    }
+    if problem.prior.finite:
+        del quantities["weight_concentration"]
+    if not np.isfinite(list(quantities.values())).all():
+        raise KeyholeError("a chain gave a number that is not finite: please report this as a bug.")
+    return Draw(quantities, r1.astype(np.float32), r2.astype(np.float32), kept, error)
+
+
+def mean_concentration(problem: Problem, state: State) -> float:
+    """Return the mean concentration of records: alpha, or a / b."""
+    if problem.prior.finite:
+        return float(state.shared_concentration[0])
+    return float(state.record_concentration[0] / state.record_concentration[1])

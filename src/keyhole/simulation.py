@@ -1,0 +1,71 @@
+"""A population and a sample drawn from the model itself, with the truth, for trials and tests."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from keyhole.demo import count_truth
+from keyhole.errors import OutputError, SettingsError
+from keyhole.files import explained, json_text, write_text
+from keyhole.sampling.simulate import draw_population
+from keyhole.settings import make_settings
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """People and a simple random sample of them; columns K1, K2, ... with categories 1, 2, ..."""
+
+    population: pl.DataFrame
+    sample: pl.DataFrame
+    codebook: dict[str, list[int]]
+    truth: dict[str, Any]
+
+
+def simulate(levels: list[int], population: int, sample: int, **settings: Any) -> Simulation:
+    """Draw the parameters from their prior, then people, then a sample without replacement."""
+    chosen = make_settings(**settings)
+    if not levels or min(levels) < 2:
+        raise SettingsError("levels must be numbers of categories, at least 2 each, for instance 5,2,6")
+    if not 2 <= sample <= population:
+        raise SettingsError("sample must be at least 2 and at most the population")
+    rng = np.random.default_rng(chosen.seed)
+    codes = draw_population(rng, levels, population, chosen)
+    names = [f"K{j + 1}" for j in range(len(levels))]
+    people = pl.DataFrame({name: codes[:, j] + 1 for j, name in enumerate(names)})
+    drawn = people[np.sort(rng.choice(population, size=sample, replace=False))]
+    uniques, tau1, tau2 = count_truth(people, drawn)
+    truth = {
+        "population": population,
+        "sample": sample,
+        "keys": names,
+        "sample_uniques": uniques,
+        "tau1": tau1,
+        "tau2": tau2,
+        "model": chosen.model,
+        "prior": chosen.prior,
+        "seed": chosen.seed,
+    }
+    return Simulation(
+        people, drawn, {name: list(range(1, d + 1)) for name, d in zip(names, levels, strict=True)}, truth
+    )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that already holds something."""
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
+
+
+def write_simulation(simulation: Simulation, folder: Path) -> None:
+    """Write population.csv, sample.csv, truth.json and codebook.json."""
+    check_folder(folder)
+    with explained(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    write_text(simulation.population.write_csv(), folder / "population.csv")
+    write_text(simulation.sample.write_csv(), folder / "sample.csv")
+    write_text(json_text(simulation.codebook), folder / "codebook.json")
+    write_text(json_text(simulation.truth), folder / "truth.json")

@@ -1,0 +1,125 @@
+"""The numbers of a run in the shape of summary.json and records.csv."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole._version import __version__
+from keyhole.microdata import CellCounts, Microdata
+from keyhole.risk import Measure, Risk
+from keyhole.sampling import Diagnosis, Trace
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
+
+
+def describe_input(
+    microdata: Microdata, counts: CellCounts, population: int, settings: Settings
+) -> dict[str, Any]:
+    """The block `input`: what was read, and what it was taken to be."""
+    return {
+        "rows": microdata.rows,
+        "used": len(microdata.codes),
+        "keys": [variable.name for variable in microdata.variables],
+        "levels": {variable.name: len(variable.categories) for variable in microdata.variables},
+        "cells": microdata.cells,
+        "population": population,
+        "sample_uniques": len(counts.unique_record),
+        "distinct_cells": counts.distinct,
+        "missing": settings.missing,
+        "ignored_keys": list(microdata.ignored),
+    }
+
+
+def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | None) -> dict[str, Any] | None:
+    """The block `zeros`; p0 is the mean weight of the impossible cells before they are excluded."""
+    if zeros is None:
+        return None
+    p0 = None if trace is None else trace.quantities.get("p0")
+    return {
+        "rules": len(zeros.rules),
+        "boxes": len(zeros.impossible),
+        "impossible_cells": zeros.impossible_cells,
+        "share": zeros.impossible_cells / microdata.cells,
+        "p0": None if p0 is None else float(p0.mean()),
+    }
+
+
+def describe_model(settings: Settings, trace: Trace | None) -> dict[str, Any]:
+    """The block `model`."""
+    if trace is None:
+        return {"name": settings.model, "prior": settings.prior, "estimator": "none", "profiles": None}
+    profiles = trace.quantities["profiles"]
+    low, high = np.quantile(profiles, [0.025, 0.975])
+    return {
+        "name": settings.model,
+        "prior": settings.prior,
+        "estimator": trace.estimator,
+        "estimator_error": trace.estimator_error,
+        "profiles": {"mean": float(profiles.mean()), "interval": [float(low), float(high)]},
+    }
+
+
+def describe_measure(measure: Measure) -> dict[str, Any]:
+    """The blocks `tau1` and `tau2`."""
+    return asdict(measure)
+
+
+def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace | None) -> dict[str, Any]:
+    """The block `convergence`, with every gate."""
+    block = asdict(diagnosis)
+    gates = block.pop("gates")
+    chains, sweeps = (0, 0) if trace is None else (settings.chains, trace.sweeps)
+    return {**block, "chains": chains, "sweeps": sweeps, "gates": [dict(gate) for gate in gates]}
+
+
+def make_summary(
+    settings: Settings,
+    source: dict[str, Any],
+    zeros: dict[str, Any] | None,
+    trace: Trace | None,
+    diagnosis: Diagnosis,
+    risk: Risk,
+    seconds: dict[str, float],
+) -> dict[str, Any]:
+    """Put the blocks together in the order of the interface."""
+    return {
+        "version": __version__,
+        "settings": settings.model_dump(exclude={"workers"}),
+        "input": source,
+        "zeros": zeros,
+        "model": describe_model(settings, trace),
+        "tau1": describe_measure(risk.tau1),
+        "tau2": describe_measure(risk.tau2),
+        "convergence": describe_convergence(diagnosis, settings, trace),
+        "seconds": seconds,
+    }
+
+
+def make_records(microdata: Microdata, counts: CellCounts, risk: Risk) -> pl.DataFrame:
+    """One row per input row, in order; risk only where a record is alone in its cell."""
+    used = np.flatnonzero(microdata.row_used)
+    cell_count = np.zeros(microdata.rows, dtype=np.int64)
+    cell_count[used] = counts.cell_count
+    unique_row = used[counts.unique_record]
+    sample_unique = np.zeros(microdata.rows, dtype=np.int8)
+    sample_unique[unique_row] = 1
+    columns: dict[str, Any] = {
+        "row": np.arange(1, microdata.rows + 1, dtype=np.int64),
+        "used": microdata.row_used.astype(np.int8),
+        "cell_count": pl.Series(cell_count).set(pl.Series(~microdata.row_used), None),
+        "sample_unique": sample_unique,
+    }
+    for name in RISKS:
+        columns[name] = _spread(np.asarray(getattr(risk, name), dtype=np.float64), unique_row, microdata.rows)
+    return pl.DataFrame(columns)
+
+
+def _spread(values: NDArray[np.float64], row: NDArray[np.int64], rows: int) -> pl.Series:
+    spread = np.full(rows, np.nan)
+    spread[row] = values
+    return pl.Series(spread).fill_nan(None)

@@ -1,0 +1,191 @@
+"""Candidate rules: combinations of two or three categories that nobody has and that chance does not explain.
+
+A pair of categories is expected n_x n_y / n times if the two variables are independent. Three categories are
+expected as often as the three two-way margins say when there is no interaction of all three (iterative
+proportional fitting), and are looked at only where each two of them occur together. With e expected, none are
+seen with probability at most about exp(-e). Of all cells of all margins, those are kept that pass the
+Benjamini-Yekutieli procedure, which bounds the expected share of false ones whatever the dependence of cells.
+That chance does not explain a gap does not make it impossible: a person has to confirm each suggestion.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.microdata import Microdata
+from keyhole.zeros.boxes import Box, Grid, admitted, confine, fixed_variables, make_grid, merge
+from keyhole.zeros.words import describe_box
+
+MARGIN_LIMIT = 1_000_000  # cells of a margin that is still looked at
+FIT_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A combination of categories that no record has.
+
+    variables and categories: the rule, by codes; words: the same in words.
+    expected: how many records the lower margins make one expect there.
+    margin_cells: how many cells of the margin were joined; chance: the largest probability that one is empty.
+    """
+
+    variables: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+    words: str
+    expected: float
+    margin_cells: int
+    chance: float
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Suggestions, most expected records first.
+
+    tested: cells of margins looked at; records: records of the file.
+    false_discovery: the share of suggestions that may be chance.
+    skipped: sets of variables whose margin is too large to look at.
+    """
+
+    items: tuple[Suggestion, ...]
+    tested: int
+    records: int
+    false_discovery: float
+    skipped: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    """The empty cells of one margin: index (cells, variables), expected (cells,); tested counts all cells."""
+
+    variables: tuple[int, ...]
+    index: NDArray[np.intp]
+    expected: NDArray[np.float64]
+    tested: int
+
+
+def suggest_zeros(
+    microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3
+) -> Suggestions:
+    """Look for unexplained gaps in the two-way and, with order 3, three-way margins."""
+    microdata = replace(microdata, codes=np.asfortranarray(microdata.codes))
+    margins = []
+    skipped = []
+    for size in range(2, order + 1):
+        for chosen in itertools.combinations(range(len(microdata.levels)), size):
+            if math.prod(microdata.levels[j] for j in chosen) > MARGIN_LIMIT:
+                skipped.append(tuple(microdata.variables[j].name for j in chosen))
+            elif size == 2:
+                margins.append(_examine_pair(microdata, chosen))
+            else:
+                margins.append(_examine_triple(microdata, chosen, false_discovery))
+    tested = sum(margin.tested for margin in margins)
+    expected = np.concatenate([np.empty(0), *(margin.expected for margin in margins)])
+    threshold = find_threshold(np.exp(-expected), tested, false_discovery)
+    found = [item for margin in margins for item in _join_cells(microdata, margin, threshold)]
+    found.sort(key=lambda item: (-item.expected, item.words))
+    return Suggestions(tuple(found), tested, len(microdata.codes), false_discovery, tuple(skipped))
+
+
+def find_threshold(chance: NDArray[np.float64], tested: int, false_discovery: float) -> float:
+    """Return the largest p-value that passes Benjamini-Yekutieli, -1 when none does.
+
+    chance
+        the p-values that may pass; those of all other tested cells count as 1
+    """
+    if not len(chance):
+        return -1.0
+    ordered = np.sort(chance)
+    harmonic = math.log(tested) + np.euler_gamma + 0.5 / tested  # 1 + 1/2 + ... + 1/tested, from above
+    passed = np.flatnonzero(ordered <= np.arange(1, len(ordered) + 1) * false_discovery / (tested * harmonic))
+    return float(ordered[passed[-1]]) if len(passed) else -1.0
+
+
+def _examine_pair(microdata: Microdata, pair: Sequence[int]) -> _Margin:
+    observed = _tabulate(microdata, pair)
+    total = max(observed.sum(), 1.0)
+    expected = observed.sum(axis=1, keepdims=True) * observed.sum(axis=0, keepdims=True) / total
+    return _collect(pair, observed, expected, expected > 0)
+
+
+def _examine_triple(microdata: Microdata, triple: Sequence[int], false_discovery: float) -> _Margin:
+    """Compare a three-way margin with what its two-way margins say, where none of those is empty."""
+    observed = _tabulate(microdata, triple)
+    sides = [observed.sum(axis=axis, keepdims=True) for axis in range(3)]
+    at_most = np.minimum(np.minimum(sides[0], sides[1]), sides[2])
+    eligible = at_most > 0
+    # No cell can be expected more often than the rarest of its pairs: most margins need no fitting at all.
+    if not (eligible & (observed == 0) & (np.exp(-at_most) <= false_discovery)).any():
+        none = np.empty((0, 3), dtype=np.intp)
+        return _Margin(tuple(triple), none, np.empty(0), int(eligible.sum()))
+    return _collect(triple, observed, _fit(sides), eligible)
+
+
+def _fit(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Fit a three-way table to its two-way margins by iterative proportional fitting from a table of ones."""
+    fitted = np.ones(np.broadcast_shapes(*(side.shape for side in sides)))
+    for _ in range(FIT_ROUNDS):
+        for axis, side in enumerate(sides):
+            current = fitted.sum(axis=axis, keepdims=True)
+            fitted *= np.divide(side, current, out=np.zeros_like(side), where=current > 0)
+        if np.abs(fitted.sum(axis=0, keepdims=True) - sides[0]).max() < 0.01:
+            break
+    return fitted
+
+
+def _tabulate(microdata: Microdata, variables: Sequence[int]) -> NDArray[np.float64]:
+    """Count the records in each cell of a margin, leaving out those with a blank there."""
+    shape = tuple(microdata.levels[j] for j in variables)
+    cell = np.zeros(len(microdata.codes), dtype=np.int32)  # MARGIN_LIMIT keeps this far from overflow
+    blank = np.zeros(len(microdata.codes), dtype=np.bool_)
+    for j, size in zip(variables, shape, strict=True):
+        column = microdata.codes[:, j]
+        cell = cell * np.int32(size) + column
+        blank |= column < 0
+    counts = np.bincount(cell[~blank], minlength=math.prod(shape))
+    return counts.astype(np.float64).reshape(shape)
+
+
+def _collect(
+    variables: Sequence[int],
+    observed: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    eligible: NDArray[np.bool_],
+) -> _Margin:
+    empty = eligible & (observed == 0)
+    return _Margin(tuple(variables), np.argwhere(empty), expected[empty], int(eligible.sum()))
+
+
+def _join_cells(microdata: Microdata, margin: _Margin, threshold: float) -> Iterator[Suggestion]:
+    """Join the cells of a margin that pass into rules with sets of categories."""
+    grid = make_grid(microdata.levels)
+    chance = np.exp(-margin.expected)
+    cells: dict[Box, tuple[float, float]] = {}
+    for i in np.flatnonzero(chance <= threshold):
+        box = grid.full
+        for j, x in zip(margin.variables, margin.index[i], strict=True):
+            box &= confine(grid, j, [int(x)])
+        cells[box] = (float(margin.expected[i]), float(chance[i]))
+    for box in merge(grid, cells):
+        inside = [values for cell, values in cells.items() if cell & ~box == 0]
+        yield _make_suggestion(microdata, grid, box, inside)
+
+
+def _make_suggestion(
+    microdata: Microdata, grid: Grid, box: Box, inside: Sequence[tuple[float, float]]
+) -> Suggestion:
+    fixed = fixed_variables(grid, box)
+    return Suggestion(
+        variables=tuple(microdata.variables[j].name for j in fixed),
+        categories=tuple(
+            tuple(microdata.variables[j].categories[x] for x in admitted(grid, box, j)) for j in fixed
+        ),
+        words=describe_box(microdata.variables, grid, box),
+        expected=sum(expected for expected, _ in inside),
+        margin_cells=len(inside),
+        chance=max(chance for _, chance in inside),
+    )

@@ -1,0 +1,195 @@
+"""The command as a user runs it: from a file to a folder, in a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMAND = str(Path(sys.executable).with_name("keyhole"))
+SHORT = ("--chains", "2", "--max-sweeps", "80", "--time-limit", "2m")
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({name: rng.integers(1, 6, 120) for name in ("AGE", "SEX", "MARST", "EDUC")})
+    frame.write_csv(tmp_path / "survey.csv")
+    return tmp_path
+
+
+def test_the_same_seed_gives_the_same_bytes(data):
+    wanted = ("assess", "survey.csv", "--keys", "AGE,SEX,MARST,EDUC", "--population", "5000", *SHORT)
+    for workers in ("1", "2"):
+        done = run(*wanted, "--workers", workers, "--out", workers, cwd=data)
+        assert done.returncode in (0, 3), done.stderr
+        assert done.stdout.startswith("Of ")
+    again = run(*wanted, "--out", "again", cwd=data)
+    assert again.returncode in (0, 3)
+    for name in ("records.csv", "draws.nc"):
+        first = (data / "1" / name).read_bytes()
+        assert (data / "2" / name).read_bytes() == first
+        assert (data / "again" / name).read_bytes() == first
+    other = run(*wanted, "--seed", "2", "--out", "other", cwd=data)
+    assert other.returncode in (0, 3)
+    assert (data / "other" / "draws.nc").read_bytes() != (data / "1" / "draws.nc").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--model", "mixed", "--profiles", "5"),
+        ("--prior", "paper"),
+        ("--estimator", "monte-carlo", "--mc-draws", "50"),
+        ("--estimator", "population"),
+    ],
+    ids=["mixed", "paper", "monte-carlo", "population"],
+)
+def test_models_priors_and_estimators_run(data, options):
+    done = run(
+        "assess",
+        "survey.csv",
+        "--keys",
+        "AGE,SEX,MARST,EDUC",
+        "--population",
+        "2000",
+        "--json",
+        *SHORT,
+        *options,
+        cwd=data,
+    )
+    assert done.returncode in (0, 3), done.stderr
+    summary = json.loads(done.stdout)
+    assert 0 <= summary["tau1"]["mean"] <= summary["input"]["sample_uniques"]
+
+
+def test_rules_are_reported(data):
+    (data / "rules.yaml").write_text("impossible:\n  - {AGE: [1], SEX: [2]}\n")
+    done = run(
+        "assess", "survey.csv", "--keys", "AGE,SEX,MARST,EDUC", "--population", "2000", "--json", *SHORT,
+        "--zeros", "rules.yaml", "--drop-contradictions", cwd=data,
+    )  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["zeros"]["impossible_cells"] == 25
+    assert 0 < summary["zeros"]["p0"] < 1
+    assert summary["input"]["used"] < summary["input"]["rows"]
+
+
+def test_ctrl_c_stops_at_once_and_writes_nothing(data):
+    running = subprocess.Popen(
+        [COMMAND, "assess", "survey.csv", "--keys", "AGE,SEX,MARST,EDUC", "--population", "5000",
+         "--target-ess", "1000000", "--time-limit", "5m"],
+        cwd=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(8)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=30)
+    assert running.returncode == 130, told
+    assert told.strip().splitlines()[-1] == "keyhole: stopped; no result was written."
+    assert [path.name for path in data.iterdir()] == ["survey.csv"]
+
+
+def test_demo_ends_well(tmp_path):
+    done = run("demo", *SHORT, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for told in ("made-up country", "Truth", "tau1", "tau2", "with rules", "without rules"):
+        assert told in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_simulate_and_assess(tmp_path):
+    done = run(
+        "simulate",
+        "--levels",
+        "4,3,2,3",
+        "--population",
+        "3000",
+        "--sample",
+        "200",
+        "--out",
+        "trial",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    truth = json.loads((tmp_path / "trial" / "truth.json").read_text())
+    people = pl.read_csv(tmp_path / "trial" / "population.csv")
+    sample = pl.read_csv(tmp_path / "trial" / "sample.csv")
+    assert (people.height, sample.height) == (3000, 200)
+    cells = dict(
+        zip(
+            map(tuple, (group := people.group_by(people.columns).len()).select(people.columns).rows()),
+            group["len"],
+            strict=True,
+        )
+    )
+    alone = [row for row in sample.rows() if sample.rows().count(row) == 1]
+    assert truth["sample_uniques"] == len(alone)
+    assert truth["tau1"] == sum(cells[row] == 1 for row in alone)
+    assert truth["tau2"] == pytest.approx(sum(1 / cells[row] for row in alone))
+    again = run(
+        "simulate",
+        "--levels",
+        "4,3,2,3",
+        "--population",
+        "3000",
+        "--sample",
+        "200",
+        "--out",
+        "trial",
+        cwd=tmp_path,
+    )
+    assert again.returncode == 1
+    assert "holds other files" in again.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--levels", "4,x", "--population", "100", "--sample", "10"),
+        ("--levels", "4,1", "--population", "100", "--sample", "10"),
+        ("--levels", "4,2", "--population", "100", "--sample", "101"),
+        ("--levels", "4,2", "--population", "100", "--sample", "1"),
+        ("--levels", "4,2", "--population", "100", "--sample", "10", "--model", "x"),
+    ],
+)
+def test_simulate_refuses_nonsense(tmp_path, arguments):
+    done = run("simulate", *arguments, "--out", "trial", cwd=tmp_path)
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_is_quick(tmp_path):
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        run("--help", cwd=tmp_path)
+        times.append(time.perf_counter() - started)
+    # The figure is 0.3 s; a busy machine is given some room. The modules that are loaded are tested exactly.
+    assert min(times) < 0.6
+
+
+def test_scripts_refuse_an_old_python(tmp_path):
+    old = tmp_path / "python"
+    old.write_text("#!/bin/sh\necho 'Python 3.8.0'; exit 1\n")
+    old.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "scripts" / "setup"],
+        env={**os.environ, "PYTHON": str(old)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "needs Python 3.11" in done.stderr

@@ -1,0 +1,72 @@
+"""Every kernel, and the whole sweep, leaves the joint law of parameters, seating and data as it is."""
+
+import pytest
+
+from tests.statistical.comparison import FIRST, LEVEL, STEPS, detectable_distance
+from tests.statistical.invariance import SETTINGS, check_invariance
+from tests.statistical.quantities import NAMES
+from tests.statistical.running import run_step
+
+KERNELS = ("seats", "labels", "splits and merges", "weights", "profiles", "concentrations", "sweep")
+ONLY_ADAPTIVE = ("base strength", "base level")
+ONLY_HDP = ("weight concentration",)
+
+
+def steps_of(setting):
+    """The kernels that do something in this setting."""
+    steps = list(KERNELS)
+    if setting.adaptive:
+        steps += ONLY_ADAPTIVE
+    if not setting.finite:
+        steps += ONLY_HDP
+        if not setting.adaptive:
+            steps.remove("concentrations")
+    return steps
+
+
+CASES = [(name, step) for name, setting in SETTINGS.items() for step in steps_of(setting)]
+
+
+@pytest.mark.parametrize("times", [1, 10])
+@pytest.mark.parametrize(("name", "step"), CASES)
+def test_kernel_keeps_the_joint_law(rng, name, step, times):
+    verdict = check_invariance(
+        rng, SETTINGS[name], lambda g, prior, pool: run_step(step, g, prior, pool, times)
+    )
+    assert verdict.passed, verdict
+
+
+def shift_gamma(rng, prior, pool):
+    pool.state.weight_concentration[:] *= 1.2
+    run_step("weights", rng, prior, pool)
+
+
+def shift_concentration(rng, prior, pool):
+    pool.state.record_concentration[:, 1] *= 0.75
+    run_step("seating", rng, prior, pool)
+    run_step("seats", rng, prior, pool, 3)
+    pool.state.record_concentration[:, 1] /= 0.75
+
+
+def forget_weights(rng, prior, pool):
+    """beta before gamma: each margin is right, the pair is not."""
+    run_step("weights", rng, prior, pool)
+    before = pool.state.weight.copy(), pool.state.remainder.copy()
+    run_step("weight concentration", rng, prior, pool)
+    pool.state.weight[:], pool.state.remainder[:] = before
+
+
+@pytest.mark.parametrize("wrong", [shift_gamma, shift_concentration, forget_weights])
+def test_a_wrong_kernel_is_noticed(rng, wrong):
+    """Negative controls."""
+    assert not check_invariance(rng, SETTINGS["hdp paper"], wrong).passed
+
+
+def test_power_is_what_quality_asks():
+    """Distances that the comparison finds but for one time in a million (QUALITY.md section 1)."""
+    assert detectable_distance(5_000, 14) == pytest.approx(0.112, abs=5e-4)
+    assert detectable_distance(50_000, 14) == pytest.approx(0.036, abs=5e-4)
+    assert detectable_distance(500_000, 14) == pytest.approx(0.011, abs=5e-4)
+    assert detectable_distance(FIRST, len(NAMES)) < 0.115
+    assert pytest.approx(0.105, abs=5e-4) == (LEVEL / STEPS) ** (1 / STEPS)
+    assert len(NAMES) >= 14

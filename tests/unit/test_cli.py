@@ -1,0 +1,307 @@
+"""The command line: exit status, one line for each mistake, every option, nothing written when refused."""
+
+import json
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+import keyhole
+from keyhole.cli import COMMANDS, group, main
+from keyhole.settings import option_names
+from tests.unit.test_settings import BAD
+
+CANARY = "zzcanaryzz"
+GOOD = "AGE,SEX,ID\n" + "".join(f"{i % 4 + 1},{'mf'[i % 2]},{i}\n" for i in range(100))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command in an empty folder; return status, output, and the names of files in the folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: str) -> SimpleNamespace:
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        captured = capsys.readouterr()
+        names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+        return SimpleNamespace(status=stopped.value.code, out=captured.out, err=captured.err, names=names)
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(GOOD)
+    return str(path)
+
+
+def refuse(found: SimpleNamespace, status: int, names: list[str]) -> None:
+    """One line on standard error, nothing on standard output, nothing written, no traceback, no value."""
+    assert found.status == status, found.err
+    assert found.out == ""
+    assert found.err.startswith("keyhole: ")
+    assert found.err.count("\n") == 1
+    assert CANARY not in found.err
+    assert found.names == names
+
+
+BAD_FILES = {
+    "missing": None,
+    "empty": b"",
+    "header only": b"AGE,SEX\n",
+    "single record": b"AGE,SEX\n1,m\n",
+    "binary": b"AGE,SEX\n\x00\x01\x02",
+    "parquet": b"PAR1 and so on",
+    "unknown key": b"AGES,SEX\n1,m\n2,f\n",
+    "ragged": f"AGE,SEX\n1,m\n2,f,{CANARY}\n".encode(),
+    "no header": b"1,2\n3,4\n",
+    "open quote": f'AGE,SEX\n1,"{CANARY}\n2,f\n'.encode(),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files_are_refused(run, tmp_path, case):
+    content = BAD_FILES[case]
+    if content is not None:
+        (tmp_path / "x.csv").write_bytes(content)
+    found = run("assess", "x.csv", "--keys", "AGE,SEX", "--population", "1000")
+    refuse(found, 1, [] if content is None else ["x.csv"])
+
+
+def test_csv_called_parquet_is_refused(run, tmp_path):
+    (tmp_path / "x.parquet").write_text(GOOD)
+    refuse(run("assess", "x.parquet", "--keys", "AGE", "--population", "1000"), 1, ["x.parquet"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--keys", "AGE,RACE", "--population", "1000"), "its columns are AGE, SEX, ID"),
+        (("--keys", "AGE,SEX,AGE", "--population", "1000"), "given twice"),
+        (("--keys", ",", "--population", "1000"), "no key variable"),
+        (("--keys", "AGE,SEX", "--population", "99"), "smaller than the sample"),
+        (("--keys", "AGE,ID", "--population", "1000"), "--allow-identifier ID"),
+        (("--keys", "AGE", "--population", "1000", "--out", "data.csv"), "is a file"),
+        (("--keys", "AGE", "--population", "1000", "--out", "data.csv/r"), "cannot be written"),
+        (("--keys", "AGE", "--population", "1000", "--out", "/proc/r"), "cannot be written"),
+        (("--keys", "AGE", "--population", "1000", "--out", "."), "holds other files"),
+        (("--keys", "AGE", "--population", "1000", "--codebook", "none.yaml"), "does not exist"),
+        (("--keys", "AGE", "--population", "1000", "--zeros", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_bad_input_is_refused(run, data, arguments, message):
+    found = run("assess", data, *arguments)
+    refuse(found, 1, ["data.csv"])
+    assert message in found.err
+
+
+def test_a_value_outside_the_codebook_is_placed_but_not_told(run, tmp_path):
+    (tmp_path / "x.csv").write_text(f"AGE,SEX\n1,m\n{CANARY},f\n")
+    (tmp_path / "book.json").write_text('{"AGE": [1, 2]}')
+    found = run("assess", "x.csv", "--keys", "AGE", "--population", "9", "--codebook", "book.json")
+    refuse(found, 1, ["book.json", "x.csv"])
+    assert "row 2, column 'AGE'" in found.err
+
+
+@pytest.mark.parametrize("name", option_names())
+def test_every_option_has_a_flag_that_is_checked(run, data, name):
+    flag = f"--{name.replace('_', '-')}"
+    found = run("assess", data, "--keys", "AGE", "--population", "100", flag, str(BAD[name]))
+    refuse(found, 2, ["data.csv"])
+    assert name.replace("_", "-") in found.err
+
+
+GOOD_VALUES = {
+    "model": "mixed",
+    "profiles": "7",
+    "prior": "paper",
+    "estimator": "monte-carlo",
+    "mc_draws": "50",
+    "missing": "category",
+    "chains": "3",
+    "seed": "11",
+    "workers": "1",
+    "time_limit": "2m",
+    "target_ess": "50",
+    "max_sweeps": "100",
+}
+
+
+@pytest.mark.parametrize("name", option_names())
+def test_every_option_reaches_the_run(run, data, name):
+    together = {"profiles": ("--model", "mixed"), "mc_draws": ("--estimator", "monte-carlo")}.get(name, ())
+    flag = f"--{name.replace('_', '-')}"
+    found = run(
+        "assess",
+        data,
+        "--keys",
+        "AGE,SEX",
+        "--population",
+        "100",
+        "--out",
+        "r",
+        flag,
+        GOOD_VALUES[name],
+        *together,
+    )
+    assert found.status == 0, found.err
+    settings = keyhole.load("r").manifest["settings"]
+    assert str(settings[name]) == {"time_limit": "120.0"}.get(name, GOOD_VALUES[name])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("assess",),
+        ("assess", "x.csv"),
+        ("assess", "x.csv", "--keys", "A"),
+        ("assess", "x.csv", "--keys", "A", "--population", "9", "--fraction", "0.5"),
+        ("assess", "x.csv", "--keys", "A", "--population", "many"),
+        ("assess", "x.csv", "--keys", "A", "--population", "9", "--thin", "3"),
+        ("fit",),
+        ("zeros", "check", "rules.yaml"),
+        ("zeros", "check", "rules.yaml", "x.csv"),
+    ],
+)
+def test_wrong_usage_is_status_2(run, arguments):
+    found = run(*arguments)
+    assert (found.status, found.out, found.names) == (2, "", [])
+    assert "Traceback" not in found.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(run, name):
+    found = run(name, "--help")
+    assert found.status == 0
+    assert "Usage: keyhole" in found.out
+    assert group.get_command(None, name).short_help == COMMANDS[name]
+
+
+def test_help_names_every_command_and_the_version_is_told(run):
+    found = run("--help")
+    assert all(name in found.out for name in COMMANDS)
+    assert run("--version").out == f"keyhole, version {keyhole.__version__}\n"
+
+
+def test_a_certain_answer_on_the_screen(run, data):
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100")
+    assert found.status == 0
+    assert found.out.startswith("No record is alone in the sample")
+    for told in (
+        "simple random sample",
+        "none given",
+        "AGE (4), SEX (2)",
+        "data.keyhole",
+        "seed 1",
+        "blank key",
+    ):
+        assert told in found.out
+    assert found.err == ""
+    assert "data.keyhole/summary.json" in found.names
+
+
+def test_json_is_the_summary_and_nothing_else(run, data):
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--json")
+    with open("data.keyhole/summary.json") as file:
+        assert json.loads(found.out) == json.load(file)
+    assert found.err == ""
+
+
+def test_quiet_is_quiet(run, data):
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet")
+    assert (found.status, found.out, found.err) == (0, "", "")
+
+
+def test_an_identifier_can_be_insisted_on(run, data):
+    found = run("assess", data, "--keys", "AGE,ID", "--population", "100", "--allow-identifier", "ID")
+    assert found.status == 0
+    assert found.out.startswith("The sample is the whole population: all 100 records")
+
+
+def test_names_that_look_like_markup_are_names(run, tmp_path):
+    (tmp_path / "x.csv").write_text("[red]A[/red],=B\n1,2\n2,3\n")
+    found = run("assess", "x.csv", "--keys", "[red]A[/red],=B", "--fraction", "1")
+    assert "[red]A[/red] (2)" in found.out
+
+
+def test_ctrl_c_is_status_130(run, data, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(keyhole, "assess", interrupted)
+    found = run("assess", data, "--keys", "AGE", "--population", "1000")
+    found.err = found.err.lstrip("\n")  # click goes to a new line after ^C
+    refuse(found, 130, ["data.csv"])
+
+
+def test_no_memory_is_one_line(run, data, monkeypatch):
+    def hungry(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(keyhole, "assess", hungry)
+    refuse(run("assess", data, "--keys", "AGE", "--population", "1000"), 1, ["data.csv"])
+
+
+def test_not_converged_is_status_3_and_written(run, data, monkeypatch):
+    from dataclasses import replace
+
+    real = keyhole.assess
+
+    def unsure(*arguments, **options):
+        found = real(*arguments, **options)
+        return replace(
+            found, diagnosis=replace(found.diagnosis, converged=False, message="2 of 4 chains disagree.")
+        )
+
+    monkeypatch.setattr(keyhole, "assess", unsure)
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet")
+    assert found.status == 3
+    assert found.err == "keyhole: not converged: 2 of 4 chains disagree.\n"
+    assert "data.keyhole/summary.json" in found.names
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "rules.yaml"
+    path.write_text("impossible:\n  - {AGE: [1], SEX: [f]}\n  - {AGE: [2], SEX: [f]}\n")
+    return str(path)
+
+
+def test_zeros_check(run, data, rules):
+    found = run("zeros", "check", rules, data, "--keys", "AGE,SEX")
+    assert found.status == 0, found.err
+    assert "2 rules exclude 2 of 8 combinations (25.0 %)" in found.out
+    assert "2, 6, 10" in found.out
+    told = json.loads(run("zeros", "check", rules, data, "--keys", "AGE,SEX", "--json").out)
+    assert told["impossible_cells"] == 2
+    assert [len(rule["rows"]) for rule in told["rules"]] == [0, 25]
+
+
+def test_zeros_boxes(run, data, rules):
+    found = run("zeros", "boxes", rules, data, "--keys", "AGE,SEX")
+    assert "AGE is 1 or 2 and SEX is f" in found.out
+    assert (
+        json.loads(run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--json").out)["boxes"][0]["cells"]
+        == 2
+    )
+    assert run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--possible").status == 0
+
+
+def test_zeros_suggest(run, tmp_path):
+    frame = pl.DataFrame({"A": ["1", "2"] * 500, "B": ["x", "y"] * 500, "C": ["u", "u", "v", "v"] * 250})
+    frame.write_csv(tmp_path / "x.csv")
+    found = run("zeros", "suggest", "x.csv", "--keys", "A,B,C")
+    assert "SUGGESTION 1" in found.out
+    found = run("zeros", "suggest", "x.csv", "--keys", "A,B,C", "--out", "rules.yaml")
+    assert "2 suggestions in rules.yaml" in found.out
+    assert run("zeros", "check", "rules.yaml", "x.csv", "--keys", "A,B,C").status == 0
+    refuse(run("zeros", "suggest", "x.csv", "--keys", "A", "--out", "x.csv/r"), 1, ["rules.yaml", "x.csv"])
+
+
+def test_bad_rules_are_refused(run, data, tmp_path):
+    (tmp_path / "rules.yaml").write_text("impossible:\n  - {AGES: [1]}\n")
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "1000", "--zeros", "rules.yaml")
+    refuse(found, 1, ["data.csv", "rules.yaml"])

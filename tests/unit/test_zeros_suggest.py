@@ -1,0 +1,105 @@
+"""Suggestions: planted gaps are found, chance gaps are not, and the file can be read back."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from keyhole.microdata import Microdata, Variable
+from keyhole.zeros import check_zeros, format_suggestions, read_zeros, suggest_zeros
+from keyhole.zeros.suggest import _fit, find_threshold
+
+LEVELS = (3, 4, 2, 3)
+VARIABLES = tuple(
+    Variable(name, tuple(f"{x}" for x in range(size)), tuple(f"{name.lower()}: {x}\n#" for x in range(size)))
+    for name, size in zip(("A", "B", "C", "D"), LEVELS, strict=True)
+)
+
+
+def make_data(codes: np.ndarray) -> Microdata:
+    return Microdata(
+        VARIABLES, codes.astype(np.int32), len(codes), np.ones(len(codes), dtype=np.bool_), (), ""
+    )
+
+
+def independent(rng: np.random.Generator, records: int) -> np.ndarray:
+    return np.stack([rng.integers(0, size, records) for size in LEVELS], axis=1)
+
+
+def test_independent_variables_give_nothing(rng: np.random.Generator) -> None:
+    # At 1 % false discoveries a single suggestion in any of 20 files has probability under 0.2.
+    assert [suggest_zeros(make_data(independent(rng, n))).items for n in (50, 500) for _ in range(10)] == [
+        ()
+    ] * 20
+
+
+def test_planted_gaps_are_found_and_joined(rng: np.random.Generator) -> None:
+    codes = independent(rng, 4000)
+    pair = (codes[:, 0] == 1) & np.isin(codes[:, 1], [0, 2])
+    triple = (codes[:, 0] == 0) & (codes[:, 2] == 1) & np.isin(codes[:, 3], [1, 2])
+    found = suggest_zeros(make_data(codes[~(pair | triple)]))
+    rules = {(item.variables, item.categories) for item in found.items}
+    assert rules == {(("A", "B"), (("1",), ("0", "2"))), (("A", "C", "D"), (("0",), ("1",), ("1", "2")))}
+    assert [item.expected for item in found.items] == sorted((i.expected for i in found.items), reverse=True)
+    assert all(item.chance < 1e-6 and item.margin_cells == 2 for item in found.items)
+    only_pairs = suggest_zeros(make_data(codes[~(pair | triple)]), order=2)
+    assert {item.variables for item in only_pairs.items} == {("A", "B")}
+
+
+def test_the_file_is_marked_and_can_be_read_back(rng: np.random.Generator, tmp_path: Path) -> None:
+    codes = independent(rng, 4000)
+    data = make_data(codes[~((codes[:, 0] == 1) & (codes[:, 1] == 0))])
+    found = suggest_zeros(data)
+    text = format_suggestions(found)
+    assert text.count("SUGGESTION 1, to be confirmed by a person") == 1
+    assert yaml.safe_load(text) == {"impossible": [{"A": ["1"], "B": ["0"]}]}
+    path = tmp_path / "suggested.yaml"
+    path.write_text(text)
+    zeros = read_zeros(path, VARIABLES)
+    assert zeros.impossible_cells == 6
+    assert len(check_zeros(zeros, data).rows) == 0
+
+
+def test_no_suggestions_make_an_empty_rules_file(tmp_path: Path) -> None:
+    found = suggest_zeros(make_data(np.zeros((0, 4))))
+    path = tmp_path / "suggested.yaml"
+    path.write_text(format_suggestions(found))
+    assert found.items == ()
+    assert read_zeros(path, VARIABLES).impossible_cells == 0
+
+
+def test_blanks_and_unseen_categories_are_no_evidence(rng: np.random.Generator) -> None:
+    codes = independent(rng, 4000)
+    codes[codes[:, 1] == 3, 1] = 2
+    codes[rng.random(4000) < 0.3, 0] = -1
+    assert suggest_zeros(make_data(codes)).items == ()
+
+
+def test_threshold_is_benjamini_yekutieli() -> None:
+    chance = np.array([1e-6, 2e-4, 0.002, 0.9])  # the third would pass Benjamini-Hochberg
+    tested = 10
+    harmonic = sum(1 / i for i in range(1, tested + 1))
+    limits = [k * 0.01 / (tested * harmonic) for k in range(1, 5)]
+    passed = max(p for p, limit in zip(chance, limits, strict=True) if p <= limit)
+    assert find_threshold(chance[::-1], tested, 0.01) == passed == 2e-4
+    assert find_threshold(chance[2:], tested, 0.01) == -1.0
+    assert find_threshold(np.empty(0), 0, 0.01) == -1.0
+
+
+def test_fit_reproduces_the_margins(rng: np.random.Generator) -> None:
+    table = rng.gamma(2.0, 10.0, size=(3, 4, 2))
+    sides = [table.sum(axis=axis, keepdims=True) for axis in range(3)]
+    fitted = _fit(sides)
+    for axis, side in enumerate(sides):
+        assert fitted.sum(axis=axis, keepdims=True) == pytest.approx(side, abs=0.02)
+    # No interaction of all three: every ratio of odds ratios is one.
+    odds = fitted[:-1, :-1] * fitted[1:, 1:] / (fitted[1:, :-1] * fitted[:-1, 1:])
+    assert odds[..., 0] == pytest.approx(odds[..., 1], rel=0.02)
+
+
+def test_large_margins_are_skipped_and_said() -> None:
+    variables = tuple(Variable(f"V{j}", tuple(str(x) for x in range(200))) for j in range(3))
+    codes = np.zeros((5, 3), dtype=np.int32)
+    found = suggest_zeros(Microdata(variables, codes, 5, np.ones(5, dtype=np.bool_), (), ""))
+    assert found.skipped == (("V0", "V1", "V2"),)
