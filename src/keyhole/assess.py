@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.abilities import zeros_are_modelled
 from keyhole.assessment import Assessment
 from keyhole.certain import find_certain, make_certain
 from keyhole.errors import InputError, RulesError, SettingsError
@@ -17,7 +18,7 @@ from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import Microdata, count_cells, encode, read_microdata
 from keyhole.risk import summarise_risk
-from keyhole.sampling import diagnose, run_chains
+from keyhole.sampling import Progress, diagnose, run_chains
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
 from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
@@ -33,7 +34,7 @@ def assess(
     *,
     drop_contradictions: bool = False,
     allow_identifier: Sequence[str] = (),
-    on_progress: Callable[[Any], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
 ) -> Assessment:
     """Estimate the disclosure risk of a file or dataframe.
@@ -55,6 +56,8 @@ def assess(
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
+        if rules is not None and not zeros_are_modelled():
+            raise RulesError("rules can be checked and suggested, but not modelled yet: leave --zeros out.")
         trace = run_chains(encode(microdata), counts.unique_record, people, chosen, rules, on_progress)
         risk, diagnosis = summarise_risk(trace), diagnose(trace)
         draws = dict(trace.quantities)

@@ -4,9 +4,7 @@ The people are drawn from tables of ordinary life, with the impossible combinati
 children are not married, hold no degree, have no work and have not served.
 """
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -181,25 +179,3 @@ def _work(
     weight[:, 1:3] *= (0.7 + 0.12 * educ)[:, None]
     weight[served == 1] = [0.0, 1.0, 0.0, 0.0]
     return weight
-
-
-def compile_everything() -> None:
-    """Run each model for a moment, with and without rules, so that every kernel is compiled."""
-    from keyhole import assess
-
-    few = make_demonstration(people=200, sample=40)
-    with tempfile.TemporaryDirectory() as folder:
-        rules = Path(folder) / "rules.yaml"
-        rules.write_text(RULES, encoding="utf-8")
-        for model in ("hdp", "mixed"):
-            for zeros in (None, rules):
-                assess(
-                    few.sample,
-                    KEYS,
-                    200,
-                    codebook=CODEBOOK,
-                    zeros=zeros,
-                    model=model,
-                    chains=1,
-                    max_sweeps=20,
-                )

@@ -39,8 +39,9 @@ def many_categories(rng, weight, out):
 
 @numba.njit
 def many_multinomials(rng, total, weight, out):
+    suffix = np.empty(len(weight) + 1)
     for x in range(len(out)):
-        draws.draw_multinomial(rng, total, weight, len(weight), out[x])
+        draws.draw_multinomial(rng, total, weight, len(weight), out[x], suffix)
 
 
 @numba.njit
@@ -65,7 +66,7 @@ def log_gamma_cdf(shape):
 
     def cdf(log_g):
         small = log_g < -30.0
-        tail = np.exp(shape * log_g - gammaln(shape + 1.0))
+        tail = np.exp(np.where(small, shape * log_g, 0.0) - gammaln(shape + 1.0))
         return np.where(small, tail, gammainc(shape, np.exp(np.where(small, 0.0, log_g))))
 
     return cdf

@@ -3,12 +3,16 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import Timer
 
 from rich.console import Console
 
+from keyhole.sampling import Progress
+
 EVERY_SECONDS = 10.0
-OnProgress = Callable[[Any], None]
+OnProgress = Callable[[Progress], None]
+PREPARING = "Preparing; the first run after installing compiles for about a minute ..."
+PATIENCE_SECONDS = 3.0
 
 
 @contextmanager
@@ -18,25 +22,27 @@ def show_progress(silent: bool) -> Iterator[OnProgress | None]:
     if silent:
         yield None
     elif console.is_terminal:
-        with console.status("Reading ...") as status:
-            yield lambda event: status.update(describe(event))
+        with console.status(PREPARING) as status:
+            yield lambda event: status.update(str(event))
     else:
-        yield _plain(console)
+        # Somebody who waits should know why; a run that is over at once says nothing.
+        waiting = Timer(PATIENCE_SECONDS, console.print, args=(PREPARING,))
+        waiting.start()
+        try:
+            yield _plain(console, waiting)
+        finally:
+            waiting.cancel()
 
 
-def _plain(console: Console) -> OnProgress:
+def _plain(console: Console, waiting: Timer) -> OnProgress:
     last = time.monotonic()
 
-    def tell(event: Any) -> None:
+    def tell(event: Progress) -> None:
         nonlocal last
+        waiting.cancel()
         now = time.monotonic()
         if now - last >= EVERY_SECONDS:
             last = now
-            console.print(describe(event), soft_wrap=True)
+            console.print(str(event), soft_wrap=True)
 
     return tell
-
-
-def describe(event: Any) -> str:
-    """Say how far the run is."""
-    return str(event)

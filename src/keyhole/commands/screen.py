@@ -11,6 +11,7 @@ from rich.table import Table
 
 from keyhole.files import json_text
 
+SHORT = 26
 ESTIMATORS = {
     "exact": "exact cell probabilities",
     "importance": "cell probabilities by importance sampling",
@@ -85,7 +86,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
         ("Stopping", _stopping(summary["settings"])),
         ("Convergence", summary["convergence"]["message"]),
-        ("Time", f"{seconds['total']:.1f} s, of which sampling {seconds['sampling']:.1f} s"),
+        ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
     if source["ignored_keys"]:
         found.insert(
@@ -102,12 +103,14 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
 
 
 def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
-    """Print a table that fits the terminal; the first column is a name."""
+    """Print a table that fits the terminal: short columns keep their width, long ones are folded."""
+    lines = list(body)
     table = Table(box=box.SIMPLE_HEAD if any(header) else None, show_header=any(header), pad_edge=False)
     for place, title in enumerate(header):
-        table.add_column(title, no_wrap=place == 0, overflow="fold")
-    for row in body:
-        table.add_row(*row)
+        longest = max(map(len, (title, *(line[place] for line in lines))))
+        table.add_column(title, no_wrap=longest <= SHORT, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
     # Markup is off: a name such as "[red]" is a name.
     Console(highlight=False, markup=False, soft_wrap=False).print(table)
 

@@ -5,25 +5,32 @@ For each table of each record, its answers moving together:
     a new profile    with weight  beta_0 prod over its answers of pi_v.
 Without this block move the chain hardly mixes.
 
-The loop over tables is one long function for the same reason as in seats.py.
+A profile whose only table is being relabelled is forgotten first (openings.py says why). The loop over tables is one
+long function for the same reason as in seats.py.
 """
 
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.openings import build_brackets, label_fresh_table
+from keyhole.kernels.openings import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table
 from keyhole.kernels.work import OK
 
 
 @kernel
 def label_tables(
     rng, level, seat, size, label, table_total, weighted, bracket, level_profile, base_level, remainder, profiles,
-    product, chunk, first_record, first_table
+    profile_tables, finite, product, chunk, first_record, first_table
 ):  # fmt: skip
-    """Redraw labels from this table on, until one asks for a new profile; return record and table, or n and 0."""
+    """Redraw labels from this table on, until a profile must be closed or opened.
+
+    Return record, table and what is to be done. CLOSE: the table's profile, before the table is tried again. OPEN: a
+    profile for it.
+    """
     n, variables = level.shape
     padded = (profiles + 7) // 8 * 8
     start = first_table
     for i in range(first_record, n):
         for t in range(start, table_total[i]):
+            if profile_tables[label[i, t]] == 1 and not finite:
+                return i, t, CLOSE
             if size[i, t] == 1:
                 # A lone answer: its weights are the terms of its bracket, whose cumulative sums are at hand.
                 j = 0
@@ -61,26 +68,28 @@ def label_tables(
                     known += left + right
                     chunk[c] = known
                 u = rng.random() * (known + fresh)
-                if u >= known:
-                    return i, t
-                c = 0
-                while u >= chunk[c]:
-                    c += 1
-                if c > 0:
-                    u -= chunk[c - 1]
-                k = 8 * c
-                last = k + 7
-                while k < last and (u >= product[k] or product[k] == 0.0):
-                    u -= product[k]
-                    k += 1
-                # Rounding may carry u past the last weight of the eight: step back to one that is not zero.
-                while product[k] == 0.0:
-                    k -= 1
-            if k >= profiles:
-                return i, t
+                k = profiles
+                if u < known:
+                    c = 0
+                    while u >= chunk[c]:
+                        c += 1
+                    if c > 0:
+                        u -= chunk[c - 1]
+                    k = 8 * c
+                    while k < 8 * c + 7 and (u >= product[k] or product[k] == 0.0):
+                        u -= product[k]
+                        k += 1
+                    # Rounding may carry u past the last weight of the eight: step back to one that is not zero.
+                    while product[k] == 0.0:
+                        k -= 1
+            if profile_tables[label[i, t]] > 0:
+                profile_tables[label[i, t]] -= 1
+            if k == profiles:
+                return i, t, OPEN
             label[i, t] = k
+            profile_tables[k] += 1
         start = 0
-    return n, 0
+    return n, 0, DONE
 
 
 @kernel
@@ -89,14 +98,17 @@ def draw_labels(rng, records, prior, state, work):
     build_brackets(state, work)
     i, t = 0, 0
     while True:
-        i, t = label_tables(
+        i, t, event = label_tables(
             rng, records.level, state.seat, state.table_size, state.table_label, state.table_total, work.weighted,
             work.bracket, state.level_profile, state.base_level, state.remainder[0], state.profile_total[0],
-            work.product, work.chunk, i, t,
+            state.profile_tables, prior.finite, work.product, work.chunk, i, t,
         )  # fmt: skip
-        if i == records.level.shape[0]:
+        if event == DONE:
             return
-        label_fresh_table(rng, records, prior, state, work, i, t)
-        if work.status[0] != OK:
-            return
-        t += 1
+        if event == CLOSE:
+            close_profile(state, work, state.table_label[i, t])
+        else:
+            label_fresh_table(rng, records, prior, state, work, i, t)
+            if work.status[0] != OK:
+                return
+            t += 1

@@ -3,8 +3,13 @@
 A profile not yet seen takes beta_new = beta_0 (1 - nu), nu ~ Beta(gamma, 1), and its rows theta are drawn
 given the answers that opened it: theta_j ~ Dirichlet(lambda_j pi_j + count).
 
+Old profiles: a profile whose last table moves away is forgotten before the table chooses again, beta_0 += beta_k.
+Which profiles are explicit may depend on all other tables but not on the one that chooses: were the profile of a lone
+table still on offer, it would be there only because of where that table sat, and the conditional would be wrong
+(the enumeration of three records with one answer shows it at once). `mixed` has a fixed list and forgets none.
+
 Also the brackets of step 1, sum_k beta_k theta^(k)_{j,x} by level, as cumulative sums over profiles
-(Work.bracket) and as terms (Work.weighted); opening a profile keeps both in step.
+(Work.bracket) and as terms (Work.weighted); opening and closing keep both in step.
 """
 
 import math
@@ -12,6 +17,10 @@ import math
 from keyhole.kernels.draws import draw_dirichlet
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.work import FULL
+
+DONE = 0
+CLOSE = 1
+OPEN = 2
 
 
 @kernel
@@ -58,7 +67,7 @@ def open_profile(rng, records, state, work, i, t):
     state.remainder[0] *= math.exp(log_nu)
     draw_profile_column(rng, records, state, work, i, t, k)
     state.profile_total[0] = k + 1
-    state.profile_tables[k] = 0
+    state.profile_tables[k] = 1
     for v in range(state.base_level.shape[0]):
         state.level_count[v, k] = 0
         if k % 8 == 0:
@@ -69,12 +78,28 @@ def open_profile(rng, records, state, work, i, t):
 
 
 @kernel
+def close_profile(state, work, k):
+    """Forget profile k: its weight goes to the remainder, and nobody can choose it."""
+    state.remainder[0] += state.weight[k]
+    state.weight[k] = 0.0
+    state.profile_tables[k] = 0
+    for v in range(state.base_level.shape[0]):
+        work.weighted[v, k] = 0.0
+        total = work.bracket[v, k - 1] if k > 0 else 0.0
+        for other in range(k, state.profile_total[0]):
+            total += work.weighted[v, other]
+            work.bracket[v, other] = total
+
+
+@kernel
 def label_fresh_table(rng, records, prior, state, work, i, t):
     """Label table t of record i, whose draw fell beyond the last profile.
 
     There stands a profile not seen before. `mixed` has none: it can only be rounding, and the last one is meant.
     """
     if prior.finite:
-        state.table_label[i, t] = state.profile_total[0] - 1
+        k = state.profile_total[0] - 1
+        state.table_label[i, t] = k
+        state.profile_tables[k] += 1
     else:
         state.table_label[i, t] = open_profile(rng, records, state, work, i, t)

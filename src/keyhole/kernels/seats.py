@@ -6,24 +6,27 @@ For answer (i, j) of level v, all other seats fixed, m tables left in the record
 its label by the terms of that sum. s_t = table_size, V = seating, f = answers that the record has.
 The concentration alpha_i is integrated out: it appears only through V.
 
+A profile whose only table is being left is forgotten first (openings.py says why).
+
 The loop over answers is one long function on purpose: Numba counts references at every call that passes an array,
-which made it four times slower when its three parts were functions. It comes back when a profile must be opened.
+which made it four times slower when its three parts were functions. It comes back when a profile must be
+closed or opened.
 """
 
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.openings import build_brackets, label_fresh_table
+from keyhole.kernels.openings import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table
 from keyhole.kernels.work import OK
 
 
 @kernel
 def seat_answers(
     rng, level, answer_total, seat, size, label, table_total, seating, bracket, level_profile, fresh, profiles,
-    cumulative, first
+    profile_tables, finite, cumulative, first
 ):  # fmt: skip
-    """Redraw seats from answer number `first` on (counted along records), until one opens a new profile.
+    """Redraw seats from answer number `first` on (counted along records), until a profile must be closed or opened.
 
-    `fresh` is beta_0 pi_v by level. Return the number of that answer, or n J at the end. Its new table stands
-    ready, its label is left to the caller.
+    `fresh` is beta_0 pi_v by level. Return the number of that answer and what is to be done. CLOSE: the profile of
+    the answer's table, before the answer is tried again. OPEN: a profile for its new table, which stands ready.
     """
     n, variables = level.shape
     start = first % variables
@@ -36,9 +39,14 @@ def seat_answers(
                 continue
             # Leave the seat. A table left empty is closed, and the last one takes its place.
             t = seat[i, j]
+            if size[i, t] == 1 and profile_tables[label[i, t]] == 1 and not finite:
+                table_total[i] = tables
+                return i * variables + j, CLOSE
             size[i, t] -= 1
             if size[i, t] == 0:
                 tables -= 1
+                if profile_tables[label[i, t]] > 0:
+                    profile_tables[label[i, t]] -= 1
                 if t != tables:
                     size[i, t] = size[i, tables]
                     label[i, t] = label[i, tables]
@@ -78,30 +86,34 @@ def seat_answers(
             tables += 1
             if k == profiles:
                 table_total[i] = tables
-                return i * variables + j
+                return i * variables + j, OPEN
+            profile_tables[k] += 1
         table_total[i] = tables
         start = 0
-    return n * variables
+    return n * variables, DONE
 
 
 @kernel
 def draw_seats(rng, records, prior, state, work):
     """Redraw the seat of every answer, in the order of the file."""
     build_brackets(state, work)
-    n, variables = records.level.shape
+    variables = records.level.shape[1]
     answer = 0
     while True:
         for v in range(state.base_level.shape[0]):
             work.fresh[v] = state.remainder[0] * state.base_level[v]
-        answer = seat_answers(
+        answer, event = seat_answers(
             rng, records.level, records.answer_total, state.seat, state.table_size, state.table_label,
             state.table_total, state.seating, work.bracket, state.level_profile, work.fresh,
-            state.profile_total[0], work.table_cumulative, answer,
+            state.profile_total[0], state.profile_tables, prior.finite, work.table_cumulative, answer,
         )  # fmt: skip
-        if answer == n * variables:
+        if event == DONE:
             return
         i, j = answer // variables, answer % variables
-        label_fresh_table(rng, records, prior, state, work, i, state.seat[i, j])
-        if work.status[0] != OK:
-            return
-        answer += 1
+        if event == CLOSE:
+            close_profile(state, work, state.table_label[i, state.seat[i, j]])
+        else:
+            label_fresh_table(rng, records, prior, state, work, i, state.seat[i, j])
+            if work.status[0] != OK:
+                return
+            answer += 1

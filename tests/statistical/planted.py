@@ -1,0 +1,184 @@
+"""Bugs to plant: a text to replace in one kernel, and the probe that must notice.
+
+A probe is a step of running.STEPS run some times on prior draws (invariance) or on draws of an enumerated
+posterior (exact). Most of these bugs have been made, by us or by others.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Probe:
+    """`case` names a setting of invariance.py or a case of exact/test_posterior.py."""
+
+    kind: str
+    case: str
+    step: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Bug:
+    """`old` must occur exactly once in the file."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    probe: Probe
+
+
+STATUS = "    if work.status[0] != OK:\n        return\n"
+
+
+def call(kernel: str) -> str:
+    """A line of run_sweep."""
+    return f"    {kernel}(rng, records, prior, state, work)\n"
+
+
+SEATS = Probe("exact", "2 records 3 variables", "seats", 3)
+LABELS = Probe("exact", "3 records 1 variable", "labels", 3)
+SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 3)
+
+BUGS = (
+    Bug(
+        "wrong concentration in the table counts",
+        "levels.py",
+        "concentration = state.base_strength[j] * state.base_level[v]",
+        "concentration = state.base_strength[j]",
+        Probe("invariance", "hdp adaptive", "base level", 5),
+    ),
+    Bug(
+        "base levels without the +1 of their prior",
+        "levels.py",
+        "work.level_shape[v] = 1.0",
+        "work.level_shape[v] = 0.01",
+        Probe("invariance", "hdp adaptive", "base level", 2),
+    ),
+    Bug(
+        "K + 1 for K in gamma",
+        "weights.py",
+        "shape += profiles - 1.0",
+        "shape += profiles",
+        Probe("invariance", "hdp paper", "weight concentration", 5),
+    ),
+    Bug(
+        "mixed weights with another prior",
+        "weights.py",
+        "state.profile_tables[k] + (1.0 if prior.finite else 0.0)",
+        "state.profile_tables[k] + (1.5 if prior.finite else 0.0)",
+        Probe("invariance", "mixed paper", "weights", 1),
+    ),
+    Bug(
+        "tally before relabelling",
+        "sweep.py",
+        call("draw_labels") + STATUS + call("tally_answers"),
+        call("tally_answers") + call("draw_labels") + STATUS,
+        Probe("invariance", "mixed paper", "sweep", 3),
+    ),
+    Bug(
+        "beta before gamma",
+        "sweep.py",
+        call("draw_weight_concentration"),
+        call("draw_weights") + call("draw_weight_concentration").replace("\n", "\n    return\n"),
+        Probe("invariance", "hdp paper", "sweep", 1),
+    ),
+    Bug(
+        "lambda after theta",
+        "sweep.py",
+        call("draw_profiles"),
+        call("draw_profiles") + call("draw_base_strength"),
+        Probe("invariance", "hdp adaptive", "sweep", 1),
+    ),
+    Bug(
+        "missing decrement",
+        "seats.py",
+        "size[i, t] -= 1",
+        "size[i, t] -= 0",
+        SEATS,
+    ),
+    Bug(
+        "V ratio inverted",
+        "seats.py",
+        "seating[answers, tables + 1] / seating[answers, tables]",
+        "seating[answers, tables] / seating[answers, tables + 1]",
+        SEATS,
+    ),
+    Bug(
+        "tables joined whatever their size",
+        "seats.py",
+        "joined += size[i, t] * level_profile",
+        "joined += level_profile",
+        SEATS,
+    ),
+    Bug(
+        "remainder not updated when a profile opens",
+        "openings.py",
+        "state.remainder[0] *= math.exp(log_nu)",
+        "state.remainder[0] *= 1.0",
+        Probe("invariance", "hdp paper", "labels", 3),
+    ),
+    Bug(
+        "a new profile forgets the answers that opened it",
+        "openings.py",
+        "work.level_shape[records.level[i, j]] += 1.0",
+        "work.level_shape[records.level[i, j]] += 0.0",
+        LABELS,
+    ),
+    Bug(
+        "nu from Beta(1 / gamma, 1)",
+        "openings.py",
+        "log_nu = -rng.standard_exponential() / state.weight_concentration[0]",
+        "log_nu = -rng.standard_exponential() * state.weight_concentration[0]",
+        Probe("invariance", "hdp paper", "labels", 5),
+    ),
+    Bug(
+        "weight of dropped profiles lost",
+        "profiles.py",
+        "state.remainder[0] += state.weight[k]",
+        "state.remainder[0] += 0.0",
+        Probe("invariance", "hdp paper", "labels", 3),
+    ),
+    Bug(
+        "profiles drawn without their counts",
+        "profiles.py",
+        "state.base_strength[j] * state.base_level[v] + state.level_count[v, k]",
+        "state.base_strength[j] * state.base_level[v]",
+        Probe("invariance", "hdp paper", "profiles", 1),
+    ),
+    Bug(
+        "split-merge without the Gamma(m) terms",
+        "splitmerge.py",
+        "value += math.lgamma(tables_a) + math.lgamma(tables_b) - math.lgamma(tables_a + tables_b)",
+        "value += 0.0",
+        SPLITS,
+    ),
+    Bug(
+        "split-merge without q",
+        "splitmerge.py",
+        "log_split_likelihood(records, state, work) - log_q",
+        "log_split_likelihood(records, state, work)",
+        SPLITS,
+    ),
+    Bug(
+        "split-merge without the choice of the second table",
+        "splitmerge.py",
+        "return value + math.log(tables_a + tables_b - 1.0) - math.log(profiles) - math.log(tables_b)",
+        "return value",
+        SPLITS,
+    ),
+    Bug(
+        "shared concentration without its tables",
+        "densities.py",
+        "people * (m * x - log_rising(alpha, f))",
+        "people * (0.5 * m * x - log_rising(alpha, f))",
+        Probe("invariance", "mixed paper", "concentrations", 5),
+    ),
+    Bug(
+        "shorter records with the wrong V",
+        "seating.py",
+        "seating[f, m] = f * seating[f + 1, m] + seating[f + 1, m + 1]",
+        "seating[f, m] = (f + 1) * seating[f + 1, m] + seating[f + 1, m + 1]",
+        Probe("exact", "a missing answer", "seats", 3),
+    ),
+)
