@@ -59,6 +59,8 @@ def assess(
         if rules is not None and not zeros_are_modelled():
             raise RulesError("rules can be checked and suggested, but not modelled yet: leave --zeros out.")
         trace = run_chains(encode(microdata), counts.unique_record, people, chosen, rules, on_progress)
+        if rules is not None and "p0" not in trace.quantities:
+            raise RulesError("the sampler took no notice of the rules: please report this as a bug.")
         risk, diagnosis = summarise_risk(trace), diagnose(trace)
         draws = dict(trace.quantities)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}

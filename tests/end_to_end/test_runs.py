@@ -119,7 +119,10 @@ def test_ctrl_c_stops_at_once_and_writes_nothing(data):
     )  # fmt: skip
     time.sleep(8)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=30)
+    try:
+        _, told = running.communicate(timeout=30)
+    finally:
+        running.kill()
     assert running.returncode == 130, told
     assert told.strip().splitlines()[-1] == "keyhole: stopped; no result was written."
     assert [path.name for path in data.iterdir()] == ["survey.csv"]

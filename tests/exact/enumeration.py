@@ -46,7 +46,7 @@ class Case:
 
     @property
     def prior(self) -> Prior:
-        return make_prior(self.model.finite, self.model.adaptive, self.model.levels)
+        return make_prior(self.model.finite, self.model.adaptive)
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Enumeration:
     code: NDArray[np.int64]
 
 
-def make_case(name: str, data: tuple[tuple[int, ...], ...], profiles: int = 0) -> Case:
+def make_case(name: str, data: tuple[tuple[int, ...], ...], profiles: int = 0, strength: float = 0.8) -> Case:
     """A case with unequal hyperparameters, so that no symmetry hides an error."""
     levels = tuple(max(row[j] for row in data) + 1 + (j == 1) for j in range(len(data[0])))
-    strength = [0.8 + 0.7 * j for j in range(len(levels))]
+    strengths = [strength + 0.7 * j for j in range(len(levels))]
     base = [np.arange(2.0, 2.0 + d) / np.arange(2.0, 2.0 + d).sum() for d in levels]
-    hyper = Hyper(gamma=1.3, record=(1.7, 0.9), alpha=1.6, strength=strength, base=base)
+    hyper = Hyper(gamma=1.3, record=(1.7, 0.9), alpha=1.6, strength=strengths, base=base)
     return Case(name, data, Model(levels, finite=profiles > 0, profiles=profiles), hyper)
 
 

@@ -33,7 +33,7 @@ FIXED = {
         make_case("2 records 3 variables", TWO_BY_THREE),
         make_case("3 records 2 variables", THREE_BY_TWO),
         make_case("2 records 4 variables", TWO_BY_FOUR),
-        make_case("3 records 1 variable", ((0,), (0,), (1,))),
+        make_case("3 records 1 variable", ((0,), (0,), (1,)), strength=0.4),
         make_case("a missing answer", ((0, 0, 0), (0, -1, 1))),
         make_case("mixed, 2 profiles", TWO_BY_THREE, profiles=2),
         make_case("mixed, 3 profiles", THREE_BY_TWO, profiles=3),

@@ -34,7 +34,7 @@ class Setting:
 
     @property
     def prior(self) -> Prior:
-        return make_prior(self.finite, self.adaptive, self.levels)
+        return make_prior(self.finite, self.adaptive)
 
 
 SETTINGS = {
@@ -44,6 +44,7 @@ SETTINGS = {
         Setting("hdp adaptive", finite=False, adaptive=True),
         Setting("mixed paper", finite=True, adaptive=False),
         Setting("mixed adaptive", finite=True, adaptive=True),
+        Setting("one profile", finite=True, adaptive=True, records=12, levels=(3,), profiles=1),
     )
 }
 

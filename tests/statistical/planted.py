@@ -15,6 +15,7 @@ class Probe:
     case: str
     step: str
     times: int = 1
+    replicates: int = 5_000
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,11 @@ def call(kernel: str) -> str:
     return f"    {kernel}(rng, records, prior, state, work)\n"
 
 
-SEATS = Probe("exact", "2 records 3 variables", "seats", 3)
-LABELS = Probe("exact", "3 records 1 variable", "labels", 3)
-SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 3)
+SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
+SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2)
+LABELS = Probe("invariance", "hdp paper", "labels", 5)
+BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
+LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000)
 
 BUGS = (
     Bug(
@@ -46,14 +49,14 @@ BUGS = (
         "levels.py",
         "concentration = state.base_strength[j] * state.base_level[v]",
         "concentration = state.base_strength[j]",
-        Probe("invariance", "hdp adaptive", "base level", 5),
+        BASE_LEVEL,
     ),
     Bug(
         "base levels without the +1 of their prior",
         "levels.py",
         "work.level_shape[v] = 1.0",
         "work.level_shape[v] = 0.01",
-        Probe("invariance", "hdp adaptive", "base level", 2),
+        BASE_LEVEL,
     ),
     Bug(
         "K + 1 for K in gamma",
@@ -74,7 +77,7 @@ BUGS = (
         "sweep.py",
         call("draw_labels") + STATUS + call("tally_answers"),
         call("tally_answers") + call("draw_labels") + STATUS,
-        Probe("invariance", "mixed paper", "sweep", 3),
+        Probe("invariance", "mixed adaptive", "sweep", 1),
     ),
     Bug(
         "beta before gamma",
@@ -88,7 +91,7 @@ BUGS = (
         "sweep.py",
         call("draw_profiles"),
         call("draw_profiles") + call("draw_base_strength"),
-        Probe("invariance", "hdp adaptive", "sweep", 1),
+        Probe("invariance", "mixed adaptive", "sweep", 1),
     ),
     Bug(
         "missing decrement",
@@ -96,6 +99,13 @@ BUGS = (
         "size[i, t] -= 1",
         "size[i, t] -= 0",
         SEATS,
+    ),
+    Bug(
+        "the profile of a lone table stays on offer",
+        "seats.py",
+        "profile_tables[label[i, t]] == 1 and not finite",
+        "profile_tables[label[i, t]] == -1 and not finite",
+        LONE,
     ),
     Bug(
         "V ratio inverted",
@@ -116,7 +126,7 @@ BUGS = (
         "openings.py",
         "state.remainder[0] *= math.exp(log_nu)",
         "state.remainder[0] *= 1.0",
-        Probe("invariance", "hdp paper", "labels", 3),
+        LABELS,
     ),
     Bug(
         "a new profile forgets the answers that opened it",
@@ -130,14 +140,14 @@ BUGS = (
         "openings.py",
         "log_nu = -rng.standard_exponential() / state.weight_concentration[0]",
         "log_nu = -rng.standard_exponential() * state.weight_concentration[0]",
-        Probe("invariance", "hdp paper", "labels", 5),
+        LABELS,
     ),
     Bug(
-        "weight of dropped profiles lost",
-        "profiles.py",
-        "state.remainder[0] += state.weight[k]",
-        "state.remainder[0] += 0.0",
-        Probe("invariance", "hdp paper", "labels", 3),
+        "weight of forgotten profiles lost",
+        "openings.py",
+        "state.remainder[0] += state.weight[k]\n    state.weight[k] = 0.0",
+        "state.weight[k] = 0.0",
+        LABELS,
     ),
     Bug(
         "profiles drawn without their counts",
@@ -178,7 +188,7 @@ BUGS = (
         "shorter records with the wrong V",
         "seating.py",
         "seating[f, m] = f * seating[f + 1, m] + seating[f + 1, m + 1]",
-        "seating[f, m] = (f + 1) * seating[f + 1, m] + seating[f + 1, m + 1]",
-        Probe("exact", "a missing answer", "seats", 3),
+        "seating[f, m] = f * seating[f + 1, m]",
+        SEATS,
     ),
 )

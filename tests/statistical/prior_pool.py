@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.state import Prior, Records, State
+from keyhole.kernels.state import Prior, Records, State, no_rules
 from tests.statistical.compiled import compiled
 
 
@@ -23,12 +23,10 @@ class Pool(NamedTuple):
     level_start: NDArray[np.int64]
 
 
-def make_prior(finite: bool, adaptive: bool, levels: tuple[int, ...], proposals: int = 2) -> Prior:
+def make_prior(finite: bool, adaptive: bool, proposals: int = 2) -> Prior:
     """The priors of MODEL.md section 2, without structural zeros."""
-    width = sum(levels)
     pair = np.array([2.0, 1.0])
-    boxes, masks = np.zeros((0, width), dtype=np.uint8), np.zeros(0, dtype=np.int64)
-    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, proposals, boxes, masks, boxes, masks)
+    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, proposals, no_rules())
 
 
 def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) -> Pool:

@@ -35,6 +35,7 @@ NAMES = (
     "log lambda x pairs of equal answers",
     "log lambda x log remainder",
     "log pi x log likelihood given profiles",
+    "log density of a profile's first row given lambda and pi",
 )
 
 
@@ -67,7 +68,8 @@ def log_likelihoods(start, state, tables, count, level):
     given = 0.0
     for i in range(level.shape[0]):
         for j in range(level.shape[1]):
-            given += math.log(state.level_profile[level[i, j], state.table_label[i, state.seat[i, j]]])
+            theta = state.level_profile[level[i, j], state.table_label[i, state.seat[i, j]]]
+            given += math.log(max(theta, 1e-300))
     return collapsed, given
 
 
@@ -95,7 +97,17 @@ def log_cell_probability(state, cell, partitions):
                 phi += product
             term *= phi
         total += term
-    return math.log(total)
+    return math.log(max(total, 1e-300))  # a level of probability 0 in every profile of `mixed`
+
+
+@compiled
+def log_row_density(start, state, k):
+    """Log density of the first row of profile k under its Dirichlet prior: lambda and theta must fit."""
+    value = math.lgamma(state.base_strength[0])
+    for v in range(start[0], start[1]):
+        shape = state.base_strength[0] * state.base_level[v]
+        value += (shape - 1.0) * math.log(max(state.level_profile[v, k], 1e-300)) - math.lgamma(shape)
+    return value
 
 
 @compiled
@@ -171,6 +183,7 @@ def measure(prior, start, state, level, partitions, cell, out):
     out[21] = log_strength * equal_answers
     out[22] = log_strength * log_remainder
     out[23] = log_pi * given
+    out[24] = log_row_density(start, state, labels[0, 0])
 
 
 @compiled

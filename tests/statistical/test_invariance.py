@@ -24,7 +24,11 @@ def steps_of(setting):
     return steps
 
 
-CASES = [(name, step) for name, setting in SETTINGS.items() for step in steps_of(setting)]
+CASES = [
+    (name, step)
+    for name, setting in SETTINGS.items()
+    for step in (ONLY_ADAPTIVE if name == "one profile" else steps_of(setting))
+]
 
 
 @pytest.mark.parametrize("times", [1, 10])

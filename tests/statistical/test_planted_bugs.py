@@ -22,12 +22,11 @@ from tests.exact.test_posterior import FIXED, enumerated
 from tests.statistical.comparison import LEVEL, STEPS, p_values
 from tests.statistical.invariance import SETTINGS, draw_pool, stored_measures
 from tests.statistical.planted import BUGS, Bug, Probe
+from tests.statistical.planted_child import CRASHED
 from tests.statistical.prior_pool import Pool
 from tests.statistical.quantities import measure_pool
 
 ROOT = Path(__file__).parents[2]
-REPLICATES = 5_000
-EXACT_REPLICATES = 20_000
 
 
 @cache
@@ -36,11 +35,10 @@ def draw_starts(probe: Probe):
     seed = seed_from_name(f"planted {probe}")
     if probe.kind == "invariance":
         setting = SETTINGS[probe.case]
-        return setting.prior, draw_pool(setting, REPLICATES, seed)
+        return setting.prior, draw_pool(setting, probe.replicates, seed)
     rng = np.random.default_rng(seed)
     found = enumerated(FIXED[probe.case])
-    chosen = rng.choice(len(found.code), size=EXACT_REPLICATES, p=found.probability)
-    # V is computed by the copy under test: that is part of what it may get wrong.
+    chosen = rng.choice(len(found.code), size=probe.replicates, p=found.probability)
     state = State(*(field[chosen] for field in found.pool.state))
     pool = Pool(state, found.pool.level[chosen], found.pool.level_start)
     complete_states(rng, found.case.prior, pool)
@@ -52,7 +50,7 @@ def judge(probe: Probe, pool: Pool) -> float:
     if probe.kind == "invariance":
         setting = SETTINGS[probe.case]
         values = p_values(
-            measure_pool(setting.prior, pool), stored_measures(setting, REPLICATES, "reference")
+            measure_pool(setting.prior, pool), stored_measures(setting, probe.replicates, "reference")
         )
         return float(min(1.0, values.min() * len(values)))
     found = enumerated(FIXED[probe.case])
@@ -62,7 +60,7 @@ def judge(probe: Probe, pool: Pool) -> float:
     if not np.array_equal(found.code[place], code):
         return 0.0
     observed = np.bincount(place, minlength=len(order))
-    return chi_square_p(observed, found.probability * EXACT_REPLICATES)
+    return chi_square_p(observed, found.probability * probe.replicates)
 
 
 def run_copy(folder: Path, probe: Probe) -> float:
@@ -70,25 +68,20 @@ def run_copy(folder: Path, probe: Probe) -> float:
     prior, pool = draw_starts(probe)
     source, target = folder / "in.npz", folder / "out.npz"
     np.savez(source, **pool.state._asdict(), level=pool.level, level_start=pool.level_start)
-    levels = ",".join(str(d) for d in np.diff(pool.level_start))
     arguments = [folder, source, target, probe.step, probe.times, seed_from_name(str(probe)) % 2**62]
-    arguments += [int(prior.finite), int(prior.adaptive), levels]
+    arguments += [int(prior.finite), int(prior.adaptive)]
+    private = {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder), "KEYHOLE_CACHE": str(folder / "cache")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.statistical.planted_child", *map(str, arguments)],
         cwd=ROOT,
-        env={
-            **os.environ,
-            "NUMBA_DISABLE_JIT": "1",
-            "PYTHONPATH": str(folder),
-            "KEYHOLE_CACHE": str(folder / "c"),
-        },
+        env={**os.environ, **private},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "wanted" not in done.stderr, done.stderr
-    if done.returncode != 0:
+    if done.returncode == CRASHED:
         return 0.0
+    assert done.returncode == 0, done.stderr
     stored = np.load(target)
     moved = Pool(State(*(stored[name] for name in State._fields)), pool.level, pool.level_start)
     with np.errstate(all="ignore"):
@@ -97,9 +90,8 @@ def run_copy(folder: Path, probe: Probe) -> float:
 
 def copy_package(folder: Path, bug: Bug | None) -> None:
     """Copy keyhole and plant the bug."""
-    shutil.copytree(
-        Path(keyhole.__file__).parent, folder / "keyhole", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    source = Path(keyhole.__file__).parent
+    shutil.copytree(source, folder / "keyhole", ignore=shutil.ignore_patterns("__pycache__"))
     if bug is not None:
         path = folder / "keyhole" / "kernels" / bug.file
         text = path.read_text()

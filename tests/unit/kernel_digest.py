@@ -1,4 +1,4 @@
-"""Run 20 sweeps of every model and print a digest of all bits; run compiled and interpreted by test_kernels."""
+"""Run 20 sweeps of every model and print a digest of all bits; test_kernels runs it in both modes."""
 
 import hashlib
 import sys
@@ -30,7 +30,7 @@ def start_models(seed: int) -> Iterator[tuple[np.random.Generator, Records, tupl
     for model, prior_name in MODELS:
         rng = np.random.default_rng(seed)
         records = make_records(rng)
-        prior = make_prior(model, prior_name, level_start=records.level_start)
+        prior = make_prior(model, prior_name)
         state, work = start_state(rng, records, prior, 5)
         yield rng, records, prior, state, work
 

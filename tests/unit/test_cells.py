@@ -1,4 +1,4 @@
-"""Cell probabilities: exact sum, importance sampler, Monte Carlo and simulated people against set partitions."""
+"""Cell probabilities: exact sum, importance sampler, Monte Carlo, simulated people; judge: set partitions."""
 
 import itertools
 import math
@@ -172,7 +172,7 @@ def test_kept_draw_breaks_the_remainder(rng):
     levels = (2, 3)
     start = level_start(levels)
     records = Records(np.zeros((0, 2), np.int32), np.zeros(0, np.int64), start)
-    prior = make_prior("hdp", "paper", level_start=start)
+    prior = make_prior("hdp", "paper")
     state = empty_state(records, 8)
     state.profile_total[0] = 1
     state.weight[0], state.remainder[0] = 0.4, 0.6

@@ -259,7 +259,7 @@ def test_not_converged_is_status_3_and_written(run, data, monkeypatch):
     monkeypatch.setattr(keyhole, "assess", unsure)
     found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet")
     assert found.status == 3
-    assert found.err == "keyhole: not converged: 2 of 4 chains disagree.\n"
+    assert found.err == "keyhole: 2 of 4 chains disagree.\n"
     assert "data.keyhole/summary.json" in found.names
 
 

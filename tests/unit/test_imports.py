@@ -91,7 +91,9 @@ def test_modules_and_functions_are_short_or_defended(path):
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     assert ast.get_docstring(tree) or not tree.body, f"{path}: no docstring"
-    assert len(text.splitlines()) <= 300, f"{path}: more than 300 lines"
+    # A longer module defends itself in its docstring, with the words "300 lines".
+    defended = "300 lines" in (ast.get_docstring(tree) or "")
+    assert defended or len(text.splitlines()) <= 300, f"{path}: more than 300 lines"
 
 
 FORBIDDEN_CALLS = {"eval", "exec", "compile"}

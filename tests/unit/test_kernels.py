@@ -14,6 +14,7 @@ from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
@@ -31,8 +32,9 @@ from tests.unit.kernel_digest import digest, run, start_models
 
 ROOT = Path(__file__).parents[2]
 SWEEP = (
-    draw_seats, draw_labels, tally_answers, draw_splits_and_merges, drop_empty_profiles, draw_weight_concentration,
-    draw_base_strength, draw_base_level, draw_concentrations, draw_weights, draw_profiles,
+    draw_seats, draw_labels, tally_answers, draw_splits_and_merges, draw_impossible_answers,
+    drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level, draw_concentrations, draw_weights,
+    draw_profiles,
 )  # fmt: skip
 LEVEL = 1e-6
 
@@ -63,8 +65,9 @@ def test_a_sweep_is_its_kernels_in_order():
 
 def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
+    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells.
     for name, field in work._asdict().items():
-        if name != "status":
+        if name not in ("status", "slot", "slot_total", "cells"):
             field[...] = np.nan if field.dtype.kind == "f" else np.iinfo(field.dtype).max
 
 
@@ -159,7 +162,7 @@ def test_every_answer_moves_in_100_sweeps(name):
 def test_prior_without_data(rng, prior_name):
     """No records: chains reach the prior, whose laws are known."""
     records = Records(np.zeros((0, 2), np.int32), np.zeros(0, np.int64), np.array([0, 2, 5]))
-    prior = make_prior("hdp", prior_name, level_start=records.level_start)
+    prior = make_prior("hdp", prior_name)
     state, work = start_state(rng, records, prior, 1)
     drawn = []
     for _ in range(2_000):
@@ -182,7 +185,7 @@ def test_one_and_two_records(rng, rows):
     level = np.array([[0, 2], [1, 3]], np.int32)[:rows]
     records = Records(level, np.full(rows, 2), np.array([0, 2, 5]))
     for model in ("hdp", "mixed"):
-        prior = make_prior(model, "adaptive", level_start=records.level_start)
+        prior = make_prior(model, "adaptive")
         state, work = start_state(rng, records, prior, 3)
         assert run_sweeps(rng, records, prior, state, work, 50) == 50
         check_counts(records, prior, state)

@@ -84,7 +84,7 @@ def test_count_matches():
 
 
 def test_risk_of_a_known_population(rng):
-    """Mean of tau1 over populations of the oracle = sum of r1 over the cells, by the oracle's own cell law."""
+    """Mean of tau1 over populations of the oracle = sum of r1 over the cells, by the oracle's cell law."""
     model = Model((2, 3, 2), finite=True, profiles=3)
     draw = draw_from_prior(rng, model, 1)
     sample = oracle.draw_people(rng, draw, model, 8)

@@ -84,5 +84,5 @@ def command(
         print_summary(assessment.summary, folder)
     if assessment.diagnosis.converged:
         return 0
-    click.echo(f"keyhole: not converged: {assessment.diagnosis.message}", err=True)
+    click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
     return NOT_CONVERGED

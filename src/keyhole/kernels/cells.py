@@ -50,9 +50,10 @@ class CellWork(NamedTuple):
     factorial: Floats
 
 
-def make_cell_work(variables: int, profiles: int) -> CellWork:
+def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> CellWork:
     """Allocate scratch for this many confined variables and profiles."""
-    lanes = 32 if variables <= 10 else 16  # measured: more lanes are faster until `sums` outgrows the cache
+    if lanes is None:
+        lanes = 32 if variables <= 10 else 16  # measured: more lanes are faster until `sums` outgrows the cache
     sets = 1 << variables
     lower = 1 << min((variables + 2) // 2, variables)
     members = np.zeros(sets, np.int64)

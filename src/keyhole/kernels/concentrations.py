@@ -14,11 +14,13 @@ from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 
 
 @kernel
-def tally_seatings(records, state, work):
+def tally_seatings(answer_total, table_total, impossible_seating, tables_by_length):
     """Count people by number of answers and of tables, imputed ones included."""
-    work.tables_by_length[:, :] = state.impossible_seating
-    for i in range(records.level.shape[0]):
-        work.tables_by_length[records.answer_total[i], state.table_total[i]] += 1
+    for f in range(tables_by_length.shape[0]):
+        for m in range(tables_by_length.shape[1]):
+            tables_by_length[f, m] = impossible_seating[f, m]
+    for i in range(answer_total.shape[0]):
+        tables_by_length[answer_total[i], table_total[i]] += 1
 
 
 @kernel
@@ -31,32 +33,23 @@ def fill_seating(rng, records, prior, state, work):
 
 
 @kernel
-def draw_shared_concentration(rng, records, prior, state, work):
-    """Make a slice step for the concentration that all records share."""
-    tally_seatings(records, state, work)
-    start = math.log(state.shared_concentration[0])
-    x = draw_slice(rng, SHARED, 0, start, 0.5, records, prior, state, work)
-    state.shared_concentration[0] = math.exp(x)
-
-
-@kernel
-def draw_record_concentration(rng, records, prior, state, work):
-    """Make a slice step for the mean a / b, then one for the shape a, of the records' concentrations."""
-    tally_seatings(records, state, work)
-    shape, rate = state.record_concentration[0], state.record_concentration[1]
-    log_mean = draw_slice(rng, MEAN, 0, math.log(shape / rate), 0.5, records, prior, state, work)
-    state.record_concentration[1] = shape / math.exp(log_mean)
-    log_shape = draw_slice(rng, SHAPE, 0, math.log(shape), 0.7, records, prior, state, work)
-    state.record_concentration[0] = math.exp(log_shape)
-    state.record_concentration[1] = math.exp(log_shape - log_mean)
-
-
-@kernel
 def draw_concentrations(rng, records, prior, state, work):
-    """Draw alpha (`mixed`) or (a, b) (`hdp` under `adaptive`), and bring V into step."""
+    """Draw alpha (`mixed`) or the mean a / b, then the shape a (`hdp` under `adaptive`), and bring V into step."""
+    if not prior.finite and not prior.adaptive:
+        return
+    table, trial, none = work.tables_by_length, work.trial_seating, state.level_count[:, :0]
+    tally_seatings(records.answer_total, state.table_total, state.impossible_seating, table)
     if prior.finite:
-        draw_shared_concentration(rng, records, prior, state, work)
-        fill_seating(rng, records, prior, state, work)
-    elif prior.adaptive:
-        draw_record_concentration(rng, records, prior, state, work)
-        fill_seating(rng, records, prior, state, work)
+        shape, rate = prior.shared_concentration[0], prior.shared_concentration[1]
+        x = math.log(state.shared_concentration[0])
+        x = draw_slice(rng, SHARED, x, 0.5, 0.0, shape, rate, 0, 0, none, state.base_level, table, trial)
+        state.shared_concentration[0] = math.exp(x)
+    else:
+        y = math.log(state.record_concentration[0])
+        x = y - math.log(state.record_concentration[1])
+        mean_sd, shape_sd = prior.mean_sd, prior.shape_sd
+        x = draw_slice(rng, MEAN, x, 0.5, y, mean_sd, shape_sd, 0, 0, none, state.base_level, table, trial)
+        y = draw_slice(rng, SHAPE, y, 0.7, x, shape_sd, mean_sd, 0, 0, none, state.base_level, table, trial)
+        state.record_concentration[0] = math.exp(y)
+        state.record_concentration[1] = math.exp(y - x)
+    fill_seating(rng, records, prior, state, work)

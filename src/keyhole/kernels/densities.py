@@ -20,78 +20,99 @@ SHARED = 3
 
 
 @kernel
-def log_strength(records, prior, state, j, x):
+def log_strength(x, sd, first, last, profiles, level_count, base_level):
     """Return the log density of log lambda_j at x, up to a constant."""
-    first, last = records.level_start[j], records.level_start[j + 1]
     strength = math.exp(x)
-    deviation = (x - math.log(last - first)) / prior.strength_sd
+    deviation = (x - math.log(last - first)) / sd
     value = -0.5 * deviation * deviation
-    for k in range(state.profile_total[0]):
+    for k in range(profiles):
         answers = 0
         for v in range(first, last):
-            count = state.level_count[v, k]
+            count = level_count[v, k]
             if count > 0:
                 answers += count
-                value += log_rising(strength * state.base_level[v], count)
+                value += log_rising(strength * base_level[v], count)
         value -= log_rising(strength, answers)
     return value
 
 
 @kernel
-def log_seatings(records, prior, state, work, log_mean, log_shape):
-    """Return the log density of (log a / b, log a), up to a constant; Work.tables_by_length must be filled."""
-    shape = math.exp(log_shape)
-    fill_mixed_seating(shape, math.exp(log_shape - log_mean), work.trial_seating)
-    value = -0.5 * (log_mean / prior.mean_sd) ** 2 - 0.5 * (log_shape / prior.shape_sd) ** 2
-    for f in range(1, work.tables_by_length.shape[0]):
+def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_seating):
+    """Return the log density of (log a / b, log a), up to a constant."""
+    fill_mixed_seating(math.exp(log_shape), math.exp(log_shape - log_mean), trial_seating)
+    value = -0.5 * (log_mean / mean_sd) ** 2 - 0.5 * (log_shape / shape_sd) ** 2
+    for f in range(1, tables_by_length.shape[0]):
         for m in range(1, f + 1):
-            if work.tables_by_length[f, m] > 0:
-                value += work.tables_by_length[f, m] * math.log(work.trial_seating[f, m])
+            if tables_by_length[f, m] > 0:
+                value += tables_by_length[f, m] * math.log(trial_seating[f, m])
     return value
 
 
 @kernel
-def log_shared(prior, work, x):
-    """Return the log density of log alpha at x, up to a constant; Work.tables_by_length must be filled."""
+def log_shared(x, prior_shape, prior_rate, tables_by_length):
+    """Return the log density of log alpha at x, up to a constant."""
     alpha = math.exp(x)
-    value = prior.shared_concentration[0] * x - prior.shared_concentration[1] * alpha
-    for f in range(1, work.tables_by_length.shape[0]):
+    value = prior_shape * x - prior_rate * alpha
+    for f in range(1, tables_by_length.shape[0]):
         for m in range(1, f + 1):
-            people = work.tables_by_length[f, m]
+            people = tables_by_length[f, m]
             if people > 0:
                 value += people * (m * x - log_rising(alpha, f))
     return value
 
 
 @kernel
-def log_density(target, j, x, records, prior, state, work):
-    """Return the log density of the target at x, everything else as in the state."""
+def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating):
+    """Return the log density of the target at x.
+
+    scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. STRENGTH looks at the levels
+    first <= v < last of the profiles in level_count; the others at `table`, people by answers and tables.
+    """
     if target == STRENGTH:
-        return log_strength(records, prior, state, j, x)
-    if target == SHARED:
-        return log_shared(prior, work, x)
-    log_shape = math.log(state.record_concentration[0])
+        return log_strength(x, scale, first, last, level_count.shape[1], level_count, base_level)
     if target == MEAN:
-        return log_seatings(records, prior, state, work, x, log_shape)
-    log_mean = log_shape - math.log(state.record_concentration[1])
-    return log_seatings(records, prior, state, work, log_mean, x)
+        return log_seatings(x, other, scale, second, table, seating)
+    if target == SHAPE:
+        return log_seatings(other, x, second, scale, table, seating)
+    return log_shared(x, scale, second, table)
 
 
 @kernel
-def draw_slice(rng, target, j, start, width, records, prior, state, work):
+def draw_slice(
+    rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, seating
+):  # fmt: skip
     """Make one slice step with stepping out (Neal 2003) from `start`; return the new value."""
-    floor = log_density(target, j, start, records, prior, state, work) - rng.standard_exponential()
+    density = log_density(
+        target, start, other, scale, second, first, last, level_count, base_level, table, seating
+    )
+    floor = density - rng.standard_exponential()
     left = start - width * rng.random()
     right = left + width
-    while log_density(target, j, left, records, prior, state, work) > floor:
-        left -= width
-    while log_density(target, j, right, records, prior, state, work) > floor:
-        right += width
+    stage = 0
+    x = left
     while True:
-        x = left + rng.random() * (right - left)
-        if log_density(target, j, x, records, prior, state, work) >= floor or right - left < 1e-12:
-            return x
-        if x < start:
-            left = x
-        else:
-            right = x
+        inside = log_density(
+            target, x, other, scale, second, first, last, level_count, base_level, table, seating
+        ) >= floor
+        if stage == 0:  # step out to the left
+            if inside:
+                left -= width
+                x = left
+            else:
+                stage = 1
+                x = right
+        elif stage == 1:  # step out to the right
+            if inside:
+                right += width
+                x = right
+            else:
+                stage = 2
+                x = left + rng.random() * (right - left)
+        else:  # draw inside, shrink towards the start
+            if inside or right - left < 1e-12:
+                return x
+            if x < start:
+                left = x
+            else:
+                right = x
+            x = left + rng.random() * (right - left)

@@ -64,11 +64,16 @@ CACHE_FOLDER = _choose_cache()
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function without the interpreter lock, cached under CACHE_FOLDER."""
+    """Compile a function without the interpreter lock, cached under CACHE_FOLDER.
+
+    Division by zero follows NumPy, which lets loops with divisions use vector instructions.
+    """
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(CACHE_FOLDER or "")
     try:
-        compiled: Function = numba.njit(nogil=True, cache=CACHE_FOLDER is not None)(function)
+        compiled: Function = numba.njit(
+            nogil=True, error_model="numpy", no_cfunc_wrapper=True, cache=CACHE_FOLDER is not None
+        )(function)
     finally:
         numba.config.CACHE_DIR = before
     return compiled

@@ -10,7 +10,15 @@ long function for the same reason as in seats.py.
 """
 
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.openings import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table
+from keyhole.kernels.openings import (
+    CLOSE,
+    DONE,
+    OPEN,
+    build_brackets,
+    close_profile,
+    label_fresh_table,
+    make_book,
+)
 from keyhole.kernels.work import OK
 
 
@@ -95,7 +103,8 @@ def label_tables(
 @kernel
 def draw_labels(rng, records, prior, state, work):
     """Redraw the label of every table."""
-    build_brackets(state, work)
+    book = make_book(records, state, work)
+    build_brackets(book)
     i, t = 0, 0
     while True:
         i, t, event = label_tables(
@@ -106,9 +115,9 @@ def draw_labels(rng, records, prior, state, work):
         if event == DONE:
             return
         if event == CLOSE:
-            close_profile(state, work, state.table_label[i, t])
+            close_profile(book, state.table_label[i, t])
         else:
-            label_fresh_table(rng, records, prior, state, work, i, t)
+            label_fresh_table(rng, book, prior.finite, records.level, state.seat, state.table_label, i, t)
             if work.status[0] != OK:
                 return
             t += 1

@@ -18,11 +18,14 @@ def draw_base_strength(rng, records, prior, state, work):
     """Make a slice step for the strength of every variable; fixed under `paper`."""
     if not prior.adaptive:
         return
+    count = state.level_count[:, : state.profile_total[0]]
     for j in range(records.level.shape[1]):
-        start = math.log(state.base_strength[j])
-        state.base_strength[j] = math.exp(
-            draw_slice(rng, STRENGTH, j, start, 1.0, records, prior, state, work)
-        )
+        first, last = records.level_start[j], records.level_start[j + 1]
+        x = draw_slice(
+            rng, STRENGTH, math.log(state.base_strength[j]), 1.0, 0.0, prior.strength_sd, 0.0, first, last, count,
+            state.base_level, work.tables_by_length, work.trial_seating,
+        )  # fmt: skip
+        state.base_strength[j] = math.exp(x)
 
 
 @kernel

@@ -14,7 +14,15 @@ closed or opened.
 """
 
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.openings import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table
+from keyhole.kernels.openings import (
+    CLOSE,
+    DONE,
+    OPEN,
+    build_brackets,
+    close_profile,
+    label_fresh_table,
+    make_book,
+)
 from keyhole.kernels.work import OK
 
 
@@ -96,7 +104,8 @@ def seat_answers(
 @kernel
 def draw_seats(rng, records, prior, state, work):
     """Redraw the seat of every answer, in the order of the file."""
-    build_brackets(state, work)
+    book = make_book(records, state, work)
+    build_brackets(book)
     variables = records.level.shape[1]
     answer = 0
     while True:
@@ -111,9 +120,10 @@ def draw_seats(rng, records, prior, state, work):
             return
         i, j = answer // variables, answer % variables
         if event == CLOSE:
-            close_profile(state, work, state.table_label[i, state.seat[i, j]])
+            close_profile(book, state.table_label[i, state.seat[i, j]])
         else:
-            label_fresh_table(rng, records, prior, state, work, i, state.seat[i, j])
+            t = state.seat[i, j]
+            label_fresh_table(rng, book, prior.finite, records.level, state.seat, state.table_label, i, t)
             if work.status[0] != OK:
                 return
             answer += 1

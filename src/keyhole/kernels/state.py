@@ -1,4 +1,4 @@
-"""What kernels read and write: four NamedTuples of arrays.
+"""What kernels read and write: NamedTuples of arrays.
 
 Index letters: i record, j variable, t table of a record, k profile, v level. A *level* is a category of
 a variable in the list of all categories of all variables: v = level_start[j] + category. Arrays over
@@ -35,6 +35,48 @@ class Records(NamedTuple):
     level_start: Integers
 
 
+class Rules(NamedTuple):
+    """Impossible combinations, as disjoint boxes; all arrays are empty without rules.
+
+    A box confines some variables, each to a *set* of its levels. A *type* is a block of answers that an imputed person
+    of a box may have: some of the box's sets. A *leaf* is a type with one level chosen from each of its sets.
+
+    set_variable : int64 (S,)
+    set_start : int64 (S + 1,)
+    set_level : int64 (set_start[S],)
+        The levels of each set, one set after the other.
+    box_start, box_set : int64 (C + 1,), (box_start[C],)
+        The sets of each box.
+    box_type_start, box_type : int64 (C + 1,), (box_type_start[C],)
+        The type of each non-empty subset of a box's sets, by bit mask (entry 0 is not used).
+    type_start, type_set : int64 (T + 1,), (type_start[T],)
+        The sets of each type.
+    leaf_start : int64 (T + 1,)
+        First leaf of each type; leaves of one type in the order of the digits of its sets, the last running fastest.
+    possible_start, possible_set : int64 (D + 1,), (possible_start[D],)
+        The sets of the disjoint boxes that hold the possible cells.
+    """
+
+    set_variable: Integers
+    set_start: Integers
+    set_level: Integers
+    box_start: Integers
+    box_set: Integers
+    box_type_start: Integers
+    box_type: Integers
+    type_start: Integers
+    type_set: Integers
+    leaf_start: Integers
+    possible_start: Integers
+    possible_set: Integers
+
+
+def no_rules() -> Rules:
+    """Return rules under which everything is possible."""
+    none, start = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    return Rules(none, start, none, start, none, start, none, start, none, start, start, none)
+
+
 class Prior(NamedTuple):
     """The model and its fixed numbers. All gammas are (shape, rate).
 
@@ -50,12 +92,8 @@ class Prior(NamedTuple):
         Normal priors: log(lambda_j / d_j), log(a / b), log a, all with mean 0.
     split_merge_proposals : int
         Proposals in each sweep.
-    box_level : uint8 (C, levels)
-        Disjoint boxes of impossible cells: 1 where the box admits the level (all levels of a free variable).
-    box_variables : int64 (C,)
-        Bit mask of the variables that the box confines.
-    possible_level, possible_variables : uint8 (D, levels), int64 (D,)
-        The cells that are possible, as disjoint boxes too.
+    rules : Rules
+        Impossible combinations.
     """
 
     finite: bool
@@ -66,10 +104,7 @@ class Prior(NamedTuple):
     mean_sd: float
     shape_sd: float
     split_merge_proposals: int
-    box_level: NDArray[np.uint8]
-    box_variables: Integers
-    possible_level: NDArray[np.uint8]
-    possible_variables: Integers
+    rules: Rules
 
 
 class State(NamedTuple):

@@ -1,11 +1,15 @@
-"""Scratch for kernels: nothing in it outlives the kernel that writes it."""
+"""Scratch for kernels: nothing in it outlives the kernel that writes it, but for the imputed people.
+
+They are drawn anew in every sweep: draw_impossible leaves them here for the rest of its sweep.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.state import Floats, Integers
+from keyhole.kernels.cells import CellWork, make_cell_work
+from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 
 OK = 0
 FULL = 1  # no room for another profile: the chain is lost and must not be used
@@ -39,6 +43,24 @@ class Work(NamedTuple):
         Records and imputed people by number of answers and of tables.
     level_shape : float64 (levels,)
     profile_shape : float64 (P + 1,)
+    cells : CellWork
+        For the probabilities of boxes.
+    set_factor : float64 (S, P + 1)
+        Probability of each set of levels under each profile.
+    box_probability : float64 (C,)
+    seat_count : int64 (2^(f - 1) + 1, f + 1)
+        Imputed people of one box who still have a set of variables to seat in so many blocks.
+    stack : int64 (64 + all sets' levels, 3)
+    type_total : int64 (T,)
+        Imputed blocks by type.
+    block_count : int64 (T, P)
+        The same by type and profile.
+    slot : int64 (P,)
+        Row of `leaf` in which a profile's imputed answers stand one by one; -1: not yet drawn.
+    slot_total : int64 (1,)
+    leaf : int64 (slots, leaves)
+    leaf_side : int64 (leaves,)
+        Imputed blocks that a proposed split puts at b's side.
     """
 
     status: Integers
@@ -59,10 +81,26 @@ class Work(NamedTuple):
     tables_by_length: Integers
     level_shape: Floats
     profile_shape: Floats
+    cells: CellWork
+    set_factor: Floats
+    box_probability: Floats
+    seat_count: Integers
+    stack: Integers
+    type_total: Integers
+    block_count: Integers
+    slot: Integers
+    slot_total: Integers
+    leaf: Integers
+    leaf_side: Integers
 
 
-def make_work(records: int, variables: int, levels: int, capacity: int) -> Work:
-    """Allocate scratch for this many records, variables, levels and profiles."""
+def make_work(
+    records: int, variables: int, levels: int, capacity: int, rules: Rules | None = None, proposals: int = 0
+) -> Work:
+    """Allocate scratch for this many records, variables, levels and profiles, and for the rules."""
+    rules = rules or no_rules()
+    types, sets = len(rules.type_start) - 1, len(rules.set_variable)
+    largest = max([1, *np.diff(rules.box_start), *np.diff(rules.possible_start)])
     return Work(
         status=np.zeros(1, np.int64),
         weighted=np.zeros((levels, capacity)),
@@ -82,4 +120,15 @@ def make_work(records: int, variables: int, levels: int, capacity: int) -> Work:
         tables_by_length=np.zeros((variables + 1, variables + 1), np.int64),
         level_shape=np.zeros(levels),
         profile_shape=np.zeros(capacity + 1),
+        cells=make_cell_work(int(largest), capacity + 1, lanes=1),
+        set_factor=np.zeros((sets, capacity + 1)),
+        box_probability=np.zeros(len(rules.box_start) - 1),
+        seat_count=np.zeros(((1 << (largest - 1)) + 1, largest + 1), np.int64),
+        stack=np.zeros((64 + len(rules.set_level), 3), np.int64),
+        type_total=np.zeros(types, np.int64),
+        block_count=np.zeros((types, capacity), np.int64),
+        slot=np.full(capacity, -1),
+        slot_total=np.zeros(1, np.int64),
+        leaf=np.zeros((3 * proposals if types else 0, int(rules.leaf_start[-1])), np.int64),
+        leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
     )

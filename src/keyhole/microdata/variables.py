@@ -28,7 +28,7 @@ class Microdata:
 
     codes: int32 (n, J), the index of the category, -1 where the answer is left to the model.
     rows: rows in the input; row_used: bool (rows,), which of them are records here.
-    ignored: keys that have one category and so cannot tell anybody apart; ignored_variables: the same in full.
+    ignored: keys with one category, which tell nobody apart; ignored_variables: the same in full.
     fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe.
     """
 

@@ -94,7 +94,7 @@ def advance(chain: Chain, problem: Problem) -> None:
     while left:
         left -= run_sweeps(chain.rng, problem.records, problem.prior, chain.state, chain.work, left)
         if chain.work.status[0] == GROW:
-            chain.state, chain.work = enlarge(problem.records, chain.state)
+            chain.state, chain.work = enlarge(problem.records, problem.prior, chain.state)
         elif chain.work.status[0] != OK:
             raise KeyholeError("a chain ran out of room for profiles: please report this as a bug.")
     middle = time.perf_counter()

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
+from keyhole.kernels.boxes import fill_set_factors, possible_share
 from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
 from keyhole.kernels.estimators import (
     count_people_in_cells,
@@ -32,9 +33,14 @@ class Draw:
 
 
 def keep_draw(rng: np.random.Generator, problem: Problem, state: State) -> Kept:
-    """Copy what cell probabilities need, the remainder broken into profiles."""
-    kept = make_kept(state, problem.people)
-    if fill_kept(rng, problem.records, problem.prior, state, kept, float(problem.people), LEFT) != OK:
+    """Copy what cell probabilities need, the remainder broken into profiles.
+
+    With rules a profile is as important as the people it holds before the impossible ones are excluded.
+    """
+    n = len(problem.records.level)
+    people = problem.people * (1.0 + float(state.impossible_total[0]) / max(n, 1))
+    kept = make_kept(state, people)
+    if fill_kept(rng, problem.records, problem.prior, state, kept, people, LEFT) != OK:
         raise KeyholeError("a draw has more profiles than there was room for: please report this as a bug.")
     return kept
 
@@ -59,11 +65,28 @@ def find_probabilities(
     return out, 0.0
 
 
+def find_possible_share(problem: Problem, kept: Kept) -> float:
+    """Return 1 - p_0, the weight that the model gives to what the rules allow."""
+    rules = problem.prior.rules
+    boxes = len(rules.box_start) - 1
+    if boxes == 0:
+        return 1.0
+    profiles = int(kept.profile_total[0])
+    largest = int(max(*np.diff(rules.box_start), *np.diff(rules.possible_start), 1))
+    set_factor = np.zeros((len(rules.set_variable), profiles))
+    fill_set_factors(rules, kept.level_profile, profiles, set_factor)
+    work = make_cell_work(largest, profiles, lanes=1)
+    return float(
+        possible_share(rules, kept.weight, profiles, set_factor, kept.seating, work, np.zeros(boxes))
+    )
+
+
 def evaluate_draw(
     rng: np.random.Generator, problem: Problem, state: State, work: CellWork | None = None
 ) -> Draw:
     """Evaluate the risks of every sample unique under the current parameters of a chain."""
     kept = keep_draw(rng, problem, state)
+    possible = find_possible_share(problem, kept)
     r1, r2 = np.zeros(len(problem.cell_level)), np.zeros(len(problem.cell_level))
     error = 0.0
     if problem.estimator == "population":
@@ -76,6 +99,7 @@ def evaluate_draw(
         expected1, expected2 = tau1, tau2
     else:
         probability, error = find_probabilities(rng, problem, kept, work)
+        probability /= possible
         expected1, expected2 = fill_risks(probability, problem.people, r1, r2)
         tau1, tau2 = draw_matches(rng, probability, problem.people)
     records = problem.records
@@ -92,6 +116,8 @@ def evaluate_draw(
     }
     if problem.prior.finite:
         del quantities["weight_concentration"]
+    if len(problem.prior.rules.box_start) > 1:
+        quantities["p0"] = 1.0 - possible
     if not np.isfinite(list(quantities.values())).all():
         raise KeyholeError("a chain gave a number that is not finite: please report this as a bug.")
     return Draw(quantities, r1.astype(np.float32), r2.astype(np.float32), kept, error)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Integers, Prior, Records
+from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import make_prior
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -48,13 +49,8 @@ def make_problem(
     estimator = settings.estimator
     if estimator == "exact" and exact_steps(variables) > EXACT_STEPS:
         estimator = "importance"
-    prior = make_prior(
-        settings.model,
-        settings.prior,
-        None if zeros is None else zeros.impossible,
-        None if zeros is None else zeros.possible,
-        records.level_start,
-    )
+    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
+    prior = make_prior(settings.model, settings.prior, rules)
     multiplier = np.random.default_rng(20260101).integers(1, 2**63, variables, dtype=np.uint64) | np.uint64(1)
     key = (cells.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable")

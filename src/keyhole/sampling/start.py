@@ -3,8 +3,8 @@
 import numpy as np
 
 from keyhole.kernels.concentrations import fill_seating
-from keyhole.kernels.profiles import draw_profiles, tally_answers
-from keyhole.kernels.state import Prior, Records, State
+from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
+from keyhole.kernels.state import Prior, Records, Rules, State, no_rules
 from keyhole.kernels.weights import draw_weights
 from keyhole.kernels.work import Work, make_work
 
@@ -12,21 +12,8 @@ STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
 
 
-def make_prior(
-    model: str,
-    prior: str,
-    impossible: np.ndarray | None = None,
-    possible: np.ndarray | None = None,
-    level_start: np.ndarray | None = None,
-    split_merge_proposals: int = 8,
-) -> Prior:
+def make_prior(model: str, prior: str, rules: Rules | None = None, split_merge_proposals: int = 8) -> Prior:
     """Return the numbers of MODEL.md section 2 for this model and prior."""
-    if impossible is None or possible is None or level_start is None:
-        impossible = possible = np.zeros((0, 0), np.uint8)
-        confined = free = np.zeros(0, np.int64)
-    else:
-        confined = _confined_variables(impossible, level_start)
-        free = _confined_variables(possible, level_start)
     return Prior(
         finite=model == "mixed",
         adaptive=prior == "adaptive",
@@ -36,20 +23,8 @@ def make_prior(
         mean_sd=2.0,
         shape_sd=1.0,
         split_merge_proposals=split_merge_proposals,
-        box_level=np.ascontiguousarray(impossible, np.uint8),
-        box_variables=confined,
-        possible_level=np.ascontiguousarray(possible, np.uint8),
-        possible_variables=free,
+        rules=rules or no_rules(),
     )
-
-
-def _confined_variables(box_level: np.ndarray, level_start: np.ndarray) -> np.ndarray:
-    """Return, for each box, the bit mask of the variables of which it does not admit every level."""
-    mask = np.zeros(len(box_level), np.int64)
-    for j in range(len(level_start) - 1):
-        whole = box_level[:, level_start[j] : level_start[j + 1]].all(axis=1)
-        mask |= np.where(whole, 0, 1 << j)
-    return mask
 
 
 def empty_state(records: Records, capacity: int) -> State:
@@ -100,7 +75,7 @@ def start_state(
     n, variables = records.level.shape
     capacity = max(capacity, 8 * ((2 * profiles + 135) // 8))
     state = empty_state(records, capacity)
-    work = make_work(n, variables, int(records.level_start[-1]), capacity)
+    work = make_state_work(records, prior, capacity)
     state.seat[records.level >= 0] = 0
     state.table_size[:, 0] = records.answer_total
     state.table_total[:] = records.answer_total > 0
@@ -109,17 +84,25 @@ def start_state(
         state.table_label[:, 0] = nearest_prototype(rng, records.level, int(state.profile_total[0]))
     fill_seating(rng, records, prior, state, work)
     tally_answers(rng, records, prior, state, work)
+    drop_empty_profiles(rng, records, prior, state, work)
     draw_weights(rng, records, prior, state, work)
     draw_profiles(rng, records, prior, state, work)
     return state, work
 
 
-def enlarge(records: Records, state: State) -> tuple[State, Work]:
-    """Return the same state with room for twice as many profiles, and scratch to go with it."""
+def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:
+    """Allocate scratch that goes with a state of this capacity."""
     n, variables = records.level.shape
-    levels, capacity = state.level_profile.shape
+    return make_work(
+        n, variables, int(records.level_start[-1]), capacity, prior.rules, prior.split_merge_proposals
+    )
+
+
+def enlarge(records: Records, prior: Prior, state: State) -> tuple[State, Work]:
+    """Return the same state with room for twice as many profiles, and scratch to go with it."""
+    capacity = state.level_profile.shape[1]
     larger = empty_state(records, 2 * capacity)
     for name, old in state._asdict().items():
         new = getattr(larger, name)
         new[tuple(slice(0, size) for size in old.shape)] = old
-    return larger, make_work(n, variables, levels, 2 * capacity)
+    return larger, make_state_work(records, prior, 2 * capacity)

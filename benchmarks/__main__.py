@@ -1,0 +1,5 @@
+"""`python -m benchmarks`: what ./scripts/bench calls."""
+
+from benchmarks.engine import main
+
+main()

@@ -1,0 +1,122 @@
+"""Simulation-based calibration: data from the prior, a chain on them, the rank of the truth in its draws."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.kernels.cells import cell_probabilities, make_cell_work
+from keyhole.kernels.keep import fill_kept, make_kept
+from keyhole.kernels.population import draw_people
+from keyhole.kernels.risk import draw_matches
+from keyhole.kernels.state import Prior, Records, State
+from keyhole.kernels.sweep import run_sweeps
+from keyhole.sampling.start import start_state
+from tests.oracle import risk as oracle
+from tests.statistical.invariance import Setting
+from tests.statistical.prior_pool import empty_pool, fill_pool
+from tests.statistical.running import run_step
+
+QUANTITIES = (
+    "tau1",
+    "tau2",
+    "log likelihood",
+    "profiles",
+    "tables",
+    "log concentration",
+    "sum of squares",
+)
+PEOPLE = 1_000
+
+
+@dataclass(frozen=True)
+class Size:
+    """Burn-in from one profile, draws and sweeps between them."""
+
+    burn_in: int
+    draws: int
+    spacing: int
+
+
+def measure_state(state: State, records: Records, prior: Prior) -> list[float]:
+    """Quantities that need no population."""
+    n = len(records.level)
+    used = int(state.profile_total[0])
+    labels = np.take_along_axis(state.table_label, state.seat.astype(np.int64), axis=1)
+    theta = state.level_profile[records.level, labels]
+    tables = np.zeros(used)
+    for i in range(n):
+        np.add.at(tables, state.table_label[i, : state.table_total[i]], 1)
+    mean = state.shared_concentration[0]
+    if not prior.finite:
+        mean = state.record_concentration[0] / state.record_concentration[1]
+    squares = float(np.sum(state.weight[:used][(tables > 0) | prior.finite] ** 2))
+    return [
+        float(np.log(np.maximum(theta, 1e-300)).sum()),
+        np.sum(tables > 0),
+        tables.sum(),
+        np.log(mean),
+        squares,
+    ]
+
+
+def keep(rng: np.random.Generator, state: State, records: Records, prior: Prior):
+    """The draw with its remainder broken into profiles."""
+    kept = make_kept(state, PEOPLE)
+    assert fill_kept(rng, records, prior, state, kept, float(PEOPLE), 1e-2) == 0
+    return kept
+
+
+def true_risks(rng: np.random.Generator, state: State, records: Records, prior: Prior) -> tuple[float, float]:
+    """tau1 and tau2 of a population drawn from the true parameters, counted one by one."""
+    kept = keep(rng, state, records, prior)
+    people = np.zeros((PEOPLE, records.level.shape[1]), np.int32)
+    draw_people(rng, kept, records.level_start, people)
+    sample = [tuple(row) for row in records.level.tolist()]
+    others = [tuple(row) for row in people.tolist()]
+    return (
+        float(oracle.count_population_uniques(sample, others)),
+        oracle.count_expected_matches(sample, others),
+    )
+
+
+def predicted_risks(rng: np.random.Generator, state: State, records: Records, prior: Prior, cells):
+    """tau1 and tau2 as keyhole predicts them from one draw."""
+    kept = keep(rng, state, records, prior)
+    profiles = int(kept.profile_total[0])
+    out = np.zeros(len(cells))
+    work = make_cell_work(cells.shape[1], profiles)
+    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cells, work, out)
+    return draw_matches(rng, out, PEOPLE)
+
+
+def rank_truth(rng: np.random.Generator, setting: Setting, size: Size) -> NDArray[np.int64]:
+    """Ranks of the true quantities among the draws of one chain, ties at random."""
+    answers = setting.records * len(setting.levels)
+    pool = empty_pool(1, setting.records, setting.levels, 8 * (answers // 8 + 20))
+    fill_pool(rng, setting.prior, setting.profiles, pool)
+    run_step("seating", rng, setting.prior, pool)
+    truth = State(*(field[0] for field in pool.state))
+    level = pool.level[0]
+    records = Records(level, np.full(len(level), level.shape[1]), pool.level_start)
+    cells, counts = np.unique(level, axis=0, return_counts=True)
+    cells = np.ascontiguousarray(cells[counts == 1])
+    prior = setting.prior
+    expected = [*true_risks(rng, truth, records, prior), *measure_state(truth, records, prior)]
+    start = setting.profiles if setting.finite else 1
+    state, work = start_state(rng, records, prior, start, capacity=2_000)
+    assert run_sweeps(rng, records, prior, state, work, size.burn_in) == size.burn_in
+    below = np.zeros(len(QUANTITIES), np.int64)
+    ties = np.zeros(len(QUANTITIES), np.int64)
+    for _ in range(size.draws):
+        assert run_sweeps(rng, records, prior, state, work, size.spacing) == size.spacing
+        drawn = [*predicted_risks(rng, state, records, prior, cells), *measure_state(state, records, prior)]
+        below += np.array(drawn) < expected
+        ties += np.array(drawn) == expected
+    return below + np.array([rng.integers(0, t + 1) for t in ties])
+
+
+def rank_truths(setting: Setting, size: Size, simulations: int, seed: int) -> NDArray[np.int64]:
+    """Ranks of many simulations, (simulations, quantities)."""
+    seeds = np.random.SeedSequence(seed).spawn(simulations)
+    return np.array([rank_truth(np.random.default_rng(s), setting, size) for s in seeds])
