@@ -84,9 +84,7 @@ def assess(
 def population_size(population: int | None, fraction: float | None, records: int) -> int:
     """Return N from the one of both that is given."""
     if (population is None) == (fraction is None):
-        raise SettingsError(
-            "give one of population and fraction: the size of the population, or the share sampled"
-        )
+        raise SettingsError("give one of population and fraction: the size of the population, or the share sampled")
     if fraction is not None:
         if not 0.0 < fraction <= 1.0:
             raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
@@ -104,9 +102,7 @@ def population_size(population: int | None, fraction: float | None, records: int
 
 
 def _read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
-    return read_zeros(
-        zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables}
-    )
+    return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
 
 
 def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> Microdata:

@@ -68,9 +68,7 @@ class Demonstration:
     tau2: float
 
 
-def make_demonstration(
-    people: int = POPULATION, sample: int = SAMPLE, seed: int = DEMO_SEED
-) -> Demonstration:
+def make_demonstration(people: int = POPULATION, sample: int = SAMPLE, seed: int = DEMO_SEED) -> Demonstration:
     """Draw the country and a simple random sample of it, and count the truth."""
     rng = np.random.default_rng(seed)
     population = draw_people(rng, people)
@@ -162,9 +160,7 @@ _WORK_BY_AGE = np.array(
 )
 
 
-def _served(
-    age: NDArray[np.int64], sex: NDArray[np.int64], limited: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _served(age: NDArray[np.int64], sex: NDArray[np.int64], limited: NDArray[np.int64]) -> NDArray[np.float64]:
     factor = np.where(sex == 1, 1.6, 0.2)
     serving = _SERVING_BY_AGE[age] * factor * (limited < 2)
     veteran = _VETERAN_BY_AGE[age] * factor

@@ -17,9 +17,7 @@ LARGE = 10_000
 def write_draws(draws: Arrays, profiles: Arrays, path: Path) -> None:
     """Write scalar quantities (chain, draw), and the kept profiles in a group of their own."""
     with h5netcdf.File(path, "w") as file:
-        _write_group(
-            file, "posterior", {name: v for name, v in draws.items() if name not in CHAIN_QUANTITIES}
-        )
+        _write_group(file, "posterior", {name: v for name, v in draws.items() if name not in CHAIN_QUANTITIES})
         _write_group(file, "sample_stats", {name: v for name, v in draws.items() if name in CHAIN_QUANTITIES})
         _write_group(file, "profiles", profiles)
 
@@ -39,9 +37,7 @@ def _write_group(file: h5netcdf.File, name: str, arrays: Arrays) -> None:
     group.attrs["inference_library"] = "keyhole"
     group.attrs["inference_library_version"] = __version__
     for array_name, array in arrays.items():
-        axes = ("chain", "draw", *(f"{array_name}_dim_{place}" for place in range(array.ndim - 2)))[
-            : array.ndim
-        ]
+        axes = ("chain", "draw", *(f"{array_name}_dim_{place}" for place in range(array.ndim - 2)))[: array.ndim]
         for axis, size in zip(axes, array.shape, strict=True):
             if axis in group.dimensions and group.dimensions[axis].size != size:
                 raise ValueError(f"{array_name} has another number of entries along {axis} than its group")
@@ -56,8 +52,4 @@ def _read_group(file: h5netcdf.File, name: str) -> Arrays:
     if name not in file.groups:
         return {}
     group = file.groups[name]
-    return {
-        found: np.asarray(group.variables[found])
-        for found in group.variables
-        if found not in group.dimensions
-    }
+    return {found: np.asarray(group.variables[found]) for found in group.variables if found not in group.dimensions}

@@ -132,9 +132,7 @@ def _measure(block: dict[str, Any]) -> Measure:
         sd=block["sd"],
         interval=(block["interval"][0], block["interval"][1]),
         level=block["level"],
-        expected=Expected(
-            expected["mean"], expected["sd"], (expected["interval"][0], expected["interval"][1])
-        ),
+        expected=Expected(expected["mean"], expected["sd"], (expected["interval"][0], expected["interval"][1])),
     )
 
 

@@ -41,23 +41,15 @@ class Settings(BaseModel):
     estimator: Literal["exact", "monte-carlo", "population"] = option(
         "exact", "How the probability of a cell is found; the other two are the article's, for comparison."
     )
-    mc_draws: int = option(
-        500, "Draws for each cell with the estimator 'monte-carlo'.", low=1, high=1_000_000
-    )
+    mc_draws: int = option(500, "Draws for each cell with the estimator 'monte-carlo'.", low=1, high=1_000_000)
     missing: Literal["category", "drop", "model"] = option(
         "category", "What a blank key value is: a category of its own (the other two come later)."
     )
-    chains: int = option(
-        4, "Independent chains; their agreement is the test of convergence.", low=1, high=256
-    )
+    chains: int = option(4, "Independent chains; their agreement is the test of convergence.", low=1, high=256)
     seed: int = option(1, "Seed; the same seed gives the same numbers.", low=0, high=2**63 - 1)
-    workers: int | None = option(
-        None, "Chains that run at once; it never changes a number.", low=1, high=1024
-    )
+    workers: int | None = option(None, "Chains that run at once; it never changes a number.", low=1, high=1024)
     time_limit: Seconds = option(600.0, "Stop after this long (30s, 5m, 1h), converged or not.", low=0.1)
-    target_ess: int = option(
-        400, "Stop when tau1 and tau2 have this many effective draws.", low=10, high=1_000_000
-    )
+    target_ess: int = option(400, "Stop when tau1 and tau2 have this many effective draws.", low=10, high=1_000_000)
     max_sweeps: int | None = option(None, "Stop after this many sweeps of each chain.", low=10)
 
     @model_validator(mode="after")
@@ -68,9 +60,7 @@ class Settings(BaseModel):
         if self.model != "mixed" and self.profiles != _default("profiles"):
             raise ValueError("profiles is an option of the model 'mixed': add model 'mixed' or leave it out")
         if self.estimator != "monte-carlo" and self.mc_draws != _default("mc_draws"):
-            raise ValueError(
-                "mc-draws is an option of the estimator 'monte-carlo': add it or leave mc-draws out"
-            )
+            raise ValueError("mc-draws is an option of the estimator 'monte-carlo': add it or leave mc-draws out")
         return self
 
 

@@ -17,9 +17,7 @@ from keyhole.zeros import Zeros
 RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
 
-def describe_input(
-    microdata: Microdata, counts: CellCounts, population: int, settings: Settings
-) -> dict[str, Any]:
+def describe_input(microdata: Microdata, counts: CellCounts, population: int, settings: Settings) -> dict[str, Any]:
     """The block `input`: what was read, and what it was taken to be."""
     return {
         "rows": microdata.rows,

@@ -33,8 +33,8 @@ from tests.unit.kernel_digest import digest, run, start_models
 ROOT = Path(__file__).parents[2]
 SWEEP = (
     draw_seats, draw_labels, tally_answers, draw_splits_and_merges, draw_impossible_answers,
-    drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level, draw_concentrations, draw_weights,
-    draw_profiles,
+    drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level,
+    draw_concentrations, draw_weights, draw_profiles,
 )  # fmt: skip
 LEVEL = 1e-6
 

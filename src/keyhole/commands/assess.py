@@ -13,19 +13,13 @@ NOT_CONVERGED = 3
 @click.command("assess", short_help="Estimate the disclosure risk of a file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
-@click.option(
-    "--population", type=int, metavar="N", help="People in the population the sample is drawn from."
-)
-@click.option(
-    "--fraction", type=float, metavar="F", help="Share of the population in the sample, in place of N."
-)
+@click.option("--population", type=int, metavar="N", help="People in the population the sample is drawn from.")
+@click.option("--fraction", type=float, metavar="F", help="Share of the population in the sample, in place of N.")
 @click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
-@click.option(
-    "--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier."
-)
+@click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
 @settings_flags()
 @json_flag
 @quiet_flag

@@ -88,9 +88,7 @@ def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessmen
     print_table(("", "Estimate", "95 % interval", "Truth", "In the interval"), body)
     click.echo("Even a perfect 95 % interval misses the truth once in twenty files.")
     if len(runs) > 1:
-        click.echo(
-            "Without rules the model gives weight to people who cannot exist, such as married children."
-        )
+        click.echo("Without rules the model gives weight to people who cannot exist, such as married children.")
     for name, found in runs.items():
         click.echo(f"Convergence {name}: {found.diagnosis.message}")
     click.echo("\nYour own file: keyhole assess FILE --keys AGE,SEX,... --population N")

@@ -30,7 +30,5 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-json_flag = click.option(
-    "--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else."
-)
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
 quiet_flag = click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")

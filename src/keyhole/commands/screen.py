@@ -39,9 +39,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     source, tau1, tau2 = summary["input"], summary["tau1"], summary["tau2"]
     uniques = source["sample_uniques"]
     if not uniques:
-        return [
-            "No record is alone in the sample, so none can be picked out by these keys (tau1 = 0, tau2 = 0)."
-        ]
+        return ["No record is alone in the sample, so none can be picked out by these keys (tau1 = 0, tau2 = 0)."]
     if source["population"] == source["used"]:
         return [
             f"The sample is the whole population: all {uniques:,} records that are alone in it "
@@ -68,10 +66,7 @@ def number(value: float) -> str:
 def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
     """The table below the sentence: input, assumptions, model, convergence."""
     source, model, seconds = summary["input"], summary["model"], summary["seconds"]
-    keys = (
-        ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"])
-        or "none that tells people apart"
-    )
+    keys = ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"]) or "none that tells people apart"
     found = [
         (
             "Records",
@@ -89,9 +84,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
     if source["ignored_keys"]:
-        found.insert(
-            2, ("Keys left out", f"{', '.join(source['ignored_keys'])}: one category, tells nobody apart")
-        )
+        found.insert(2, ("Keys left out", f"{', '.join(source['ignored_keys'])}: one category, tells nobody apart"))
     if folder is not None:
         found.append(
             (
@@ -135,6 +128,4 @@ def _profiles(model: dict[str, Any]) -> str:
 
 def _estimator(model: dict[str, Any]) -> str:
     error = model.get("estimator_error")
-    return ESTIMATORS[model["estimator"]] + (
-        "" if error is None else f" (Monte Carlo error {100 * error:.1g} %)"
-    )
+    return ESTIMATORS[model["estimator"]] + ("" if error is None else f" (Monte Carlo error {100 * error:.1g} %)")

@@ -20,9 +20,7 @@ def data_flags(function: Function) -> Function:
     """Add the flags that say which columns and categories there are."""
     flags = (
         click.option("--keys", metavar="A,B,C", help="Key variables.  [default: those of the codebook]"),
-        click.option(
-            "--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key."
-        ),
+        click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key."),
         click.option(
             "--allow-identifier",
             multiple=True,
@@ -141,9 +139,7 @@ def suggest(
         click.echo(text, nl=False)
     else:
         write_text(text, out)
-        click.echo(
-            f"{len(found.items)} suggestions in {out}: read each and keep those that are truly impossible."
-        )
+        click.echo(f"{len(found.items)} suggestions in {out}: read each and keep those that are truly impossible.")
     return 0
 
 
@@ -181,9 +177,7 @@ def boxes(
     return 0
 
 
-def _read(
-    file: Path, keys: str | None, codebook: Path | None, allow_identifier: tuple[str, ...]
-) -> "Microdata":
+def _read(file: Path, keys: str | None, codebook: Path | None, allow_identifier: tuple[str, ...]) -> "Microdata":
     from keyhole.microdata import read_codebook, read_microdata
 
     if keys is None and codebook is None:

@@ -68,7 +68,7 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
         sums=np.zeros((max(sets // 2, 1), variables, lanes)),
         total=np.zeros((variables, lanes)),
         members=members,
-        factorial=np.array([1.0] + list(np.cumprod(np.arange(1.0, variables + 1.0)))),
+        factorial=np.cumprod([1.0, *range(1, variables + 1)]),
     )
 
 

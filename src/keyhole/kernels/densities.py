@@ -1,7 +1,8 @@
 """Log densities of what is learned in one dimension (MODEL.md sections 2 and 6), for slice steps.
 
 STRENGTH  log lambda_j: Normal(log d_j, strength_sd^2) times the Dirichlet-multinomial likelihood of the answers
-          of variable j over profiles, prod_k Gamma(lambda) / Gamma(lambda + N_kj) prod_x Gamma(lambda pi_x + N_kjx) / Gamma(lambda pi_x).
+          of variable j over profiles,
+          prod_k Gamma(lambda) / Gamma(lambda + N_kj) prod_x Gamma(lambda pi_x + N_kjx) / Gamma(lambda pi_x).
 MEAN      log (a / b): Normal(0, mean_sd^2) times prod over people of V(f, m), m tables for f answers.
 SHAPE     log a: Normal(0, shape_sd^2) times the same, a / b fixed.
 SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over people of Gamma(alpha) / Gamma(alpha + f).
@@ -82,18 +83,16 @@ def draw_slice(
     rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, seating
 ):  # fmt: skip
     """Make one slice step with stepping out (Neal 2003) from `start`; return the new value."""
-    density = log_density(
-        target, start, other, scale, second, first, last, level_count, base_level, table, seating
-    )
+    density = log_density(target, start, other, scale, second, first, last, level_count, base_level, table, seating)
     floor = density - rng.standard_exponential()
     left = start - width * rng.random()
     right = left + width
     stage = 0
     x = left
     while True:
-        inside = log_density(
-            target, x, other, scale, second, first, last, level_count, base_level, table, seating
-        ) >= floor
+        inside = (
+            log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating) >= floor
+        )
         if stage == 0:  # step out to the left
             if inside:
                 left -= width

@@ -1,6 +1,6 @@
 """People that the rules exclude, imputed and counted, never one by one (MODEL.md section 5).
 
-Given weights and profiles, with the remainder broken until it hardly matters, p_c the probability of box c and n records:
+Given weights and profiles, the remainder broken until it hardly matters, p_c the probability of box c, n records:
     L ~ Gamma(n) / (1 - p_0),   n_c ~ Poisson(L p_c)      (a negative multinomial)
 people of box c, with answers only where the box confines them. Their seatings follow the sums of cells.py backwards:
 the n_c people choose their number of blocks b with weights V(f, b) A(all, b), then those with a set S left to seat in

@@ -38,9 +38,7 @@ def draw_impossible_answers(rng, records, prior, state, work):
             count = work.block_count[kind, k] if work.slot[k] < 0 else 0
             if count > 0:
                 for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
-                    draw_set_levels(
-                        rng, rules, rules.type_set[x], k, count, state.level_profile, state.level_count
-                    )
+                    draw_set_levels(rng, rules, rules.type_set[x], k, count, state.level_profile, state.level_count)
 
 
 @kernel

@@ -11,12 +11,13 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import llvmlite
 import numba
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+config: Any = numba.config
+
 logger = logging.getLogger("keyhole")
 
 
@@ -63,17 +64,16 @@ def _choose_cache() -> Path | None:
 CACHE_FOLDER = _choose_cache()
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function without the interpreter lock, cached under CACHE_FOLDER.
 
     Division by zero follows NumPy, which lets loops with divisions use vector instructions.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(CACHE_FOLDER or "")
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(CACHE_FOLDER or "")
     try:
-        compiled: Function = numba.njit(
-            nogil=True, error_model="numpy", no_cfunc_wrapper=True, cache=CACHE_FOLDER is not None
-        )(function)
+        compiled: Callable[..., Any] = numba.njit(cache=CACHE_FOLDER is not None, **options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
     return compiled

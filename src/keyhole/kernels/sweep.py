@@ -48,9 +48,7 @@ def run_sweep(rng, records, prior, state, work):
     draw_profiles(rng, records, prior, state, work)
 
 
-def run_sweeps(
-    rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work, sweeps: int
-) -> int:
+def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work, sweeps: int) -> int:
     """Make up to `sweeps` sweeps; return how many were made. Work.status says why it stopped early.
 
     GROW: a sweep rarely opens more than a handful of profiles, and with rules some forty for each unit of gamma (the

@@ -82,6 +82,5 @@ def _refuse_identifier(name: str, distinct: int, categories: int, records: int, 
         )
     if categories > records >= 50:
         raise InputError(
-            f"{where}: key '{name}' has {categories} categories in the codebook "
-            f"for {records} records: {insist}"
+            f"{where}: key '{name}' has {categories} categories in the codebook for {records} records: {insist}"
         )

@@ -79,9 +79,7 @@ def _variable(name: str, entry: Any, where: str) -> Variable:
         labels = tuple(str(label) for label in entry.values())
         return Variable(name, _codes(name, entry, where), labels)
     if isinstance(entry, str) or not isinstance(entry, Iterable):
-        raise CodebookError(
-            f"{where}: '{name}' must be a list of categories or a mapping from category to label."
-        )
+        raise CodebookError(f"{where}: '{name}' must be a list of categories or a mapping from category to label.")
     return Variable(name, _codes(name, entry, where))
 
 

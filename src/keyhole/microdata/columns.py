@@ -14,9 +14,7 @@ def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of the keys, none twice. Text is split at commas."""
     names = tuple(key.strip() for key in (keys.split(",") if isinstance(keys, str) else keys))
     if not any(names):
-        raise InputError(
-            "no key variable is given: name the columns an intruder could know, for instance AGE,SEX."
-        )
+        raise InputError("no key variable is given: name the columns an intruder could know, for instance AGE,SEX.")
     if not all(names):
         raise InputError("the list of keys has an empty name: look for two commas in a row.")
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
@@ -29,9 +27,7 @@ def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list
     """Return the position of each key in the header."""
     for key in keys:
         if header.count(key) > 1:
-            raise InputError(
-                f"{where} has {header.count(key)} columns named '{key}': give each a name of its own."
-            )
+            raise InputError(f"{where} has {header.count(key)} columns named '{key}': give each a name of its own.")
         if key not in header:
             raise InputError(f"{where} has no column '{key}'{_suggest(header, key)}")
     return [header.index(key) for key in keys]

@@ -110,9 +110,7 @@ def _explain(source: Path | bytes, delimiter: str, path: Path) -> InputError:
     return InputError(f"{path} is not a readable table: look for unbalanced quotes.")
 
 
-def _real_rows(
-    frame: pl.DataFrame, source: Path | bytes, delimiter: str, width: int, path: Path
-) -> pl.Series | None:
+def _real_rows(frame: pl.DataFrame, source: Path | bytes, delimiter: str, width: int, path: Path) -> pl.Series | None:
     """Tell blank lines, which are no records, and refuse rows that are too short.
 
     Polars fills both with nulls, so only rows whose last value is blank are in doubt.
@@ -124,9 +122,7 @@ def _real_rows(
     if len(sizes) != frame.height:
         raise InputError(f"{path} is not a readable table: look for unbalanced quotes.")
     kept = pl.Series(sizes) > 0
-    short = next(
-        (row for row, size in enumerate((size for size in sizes if size), start=1) if size < width), None
-    )
+    short = next((row for row, size in enumerate((size for size in sizes if size), start=1) if size < width), None)
     if short is not None:
         raise InputError(f"{path} row {short} has fewer values than the {width} columns: correct the row.")
     return kept

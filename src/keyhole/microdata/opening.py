@@ -42,13 +42,9 @@ def open_file(path: Path) -> OpenedFile:
     content = next((name for sign, name in SIGNATURES.items() if start.startswith(sign)), None)
     ending = path.suffix.lower()
     if ending in PARQUET_ENDINGS and content != "Parquet":
-        raise InputError(
-            f"{path} is not Parquet, although its name ends in {ending}: for text, rename it to .csv."
-        )
+        raise InputError(f"{path} is not Parquet, although its name ends in {ending}: for text, rename it to .csv.")
     if ending in LATER_ENDINGS:
-        raise InputError(
-            f"{path}: files that end in {ending} cannot be read yet; save the table as CSV or Parquet."
-        )
+        raise InputError(f"{path}: files that end in {ending} cannot be read yet; save the table as CSV or Parquet.")
     if content == "Parquet" and ending in {".csv", ".tsv", ".txt", ".tab"}:
         raise InputError(f"{path} is Parquet, although its name ends in {ending}: rename it to .parquet.")
     if content not in (None, "Parquet"):
@@ -86,9 +82,7 @@ def _read_through(path: Path, kind: str, start: bytes) -> tuple[str, str]:
     if kind == "parquet":
         return "", digest.hexdigest()
     if control:
-        raise InputError(
-            f"{path} is not text, although it should be a table in CSV: save the table as CSV or Parquet."
-        )
+        raise InputError(f"{path} is not text, although it should be a table in CSV: save the table as CSV or Parquet.")
     if wide:
         return "utf-16", digest.hexdigest()
     utf8 = utf8 and _decodes(decoder, b"", final=True)

@@ -71,9 +71,7 @@ def _read_parquet(opened: OpenedFile, keys: Sequence[str]) -> pl.DataFrame:
         find_columns(header, keys, str(opened.path))
         return lazy.select(keys).collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise InputError(
-            f"{opened.path} is not a readable Parquet file: it may be cut off or damaged."
-        ) from None
+        raise InputError(f"{opened.path} is not a readable Parquet file: it may be cut off or damaged.") from None
 
 
 def _read_dataframe(source: Any, keys: Sequence[str]) -> pl.DataFrame:

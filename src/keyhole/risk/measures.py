@@ -33,7 +33,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Risk:
-    """Risks of the file and of its sample uniques, in the order of the file; low and high are 95 % limits over draws."""
+    """Risks of the file and of its sample uniques, in the order of the file; low and high: 95 % limits over draws."""
 
     tau1: Measure
     tau2: Measure

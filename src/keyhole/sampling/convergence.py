@@ -1,6 +1,7 @@
 """Whether to believe the draws: rank-normalised R-hat and effective draws of what does not depend on labels."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,25 +37,28 @@ class Diagnosis:
     gates: tuple[Gate, ...]
 
 
+def array_stats() -> Any:
+    """Return ArviZ's functions on plain arrays; imported late because it takes a second."""
+    import arviz_stats.base as base
+
+    return vars(base)["array_stats"]
+
+
 def rhat(draws: Floats) -> float:
     """Return the rank-normalised split R-hat, the larger of bulk and folded; 1 where nothing varies."""
-    from arviz_stats.base import array_stats
-
     if np.ptp(draws) == 0.0:
         return 1.0
     if (np.ptp(draws, axis=1) == 0.0).all():
         return float("inf")
-    return float(array_stats.rhat(draws, chain_axis=0, draw_axis=1, method="rank"))
+    return float(array_stats().rhat(draws, chain_axis=0, draw_axis=1, method="rank"))
 
 
 def effective_draws(draws: Floats, method: str) -> float:
     """Return the effective number of draws, `bulk` or `tail` (5 % and 95 % quantiles)."""
-    from arviz_stats.base import array_stats
-
     if np.ptp(draws) == 0.0:
         return float(draws.size)
     prob = (0.05, 0.95) if method == "tail" else None
-    return float(array_stats.ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
+    return float(array_stats().ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
 
 
 def check_risk_gates(quantities: dict[str, Floats], target_ess: int) -> list[Gate]:

@@ -59,9 +59,7 @@ def find_probabilities(
     profiles = int(kept.profile_total[0])
     if work is None or work.factor.shape[1] < profiles:
         work = make_cell_work(problem.cell_level.shape[1], profiles)
-    cell_probabilities(
-        kept.weight, kept.level_profile, profiles, kept.seating, problem.cell_level, work, out
-    )
+    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, problem.cell_level, work, out)
     return out, 0.0
 
 
@@ -76,14 +74,10 @@ def find_possible_share(problem: Problem, kept: Kept) -> float:
     set_factor = np.zeros((len(rules.set_variable), profiles))
     fill_set_factors(rules, kept.level_profile, profiles, set_factor)
     work = make_cell_work(largest, profiles, lanes=1)
-    return float(
-        possible_share(rules, kept.weight, profiles, set_factor, kept.seating, work, np.zeros(boxes))
-    )
+    return float(possible_share(rules, kept.weight, profiles, set_factor, kept.seating, work, np.zeros(boxes)))
 
 
-def evaluate_draw(
-    rng: np.random.Generator, problem: Problem, state: State, work: CellWork | None = None
-) -> Draw:
+def evaluate_draw(rng: np.random.Generator, problem: Problem, state: State, work: CellWork | None = None) -> Draw:
     """Evaluate the risks of every sample unique under the current parameters of a chain."""
     kept = keep_draw(rng, problem, state)
     possible = find_possible_share(problem, kept)

@@ -46,12 +46,12 @@ def make_problem(
     """Choose estimator and spacing from the sizes alone, never from the clock: the same data, the same run."""
     cells = np.ascontiguousarray(records.level[unique_record])
     variables = records.level.shape[1]
-    estimator = settings.estimator
+    estimator: str = settings.estimator
     if estimator == "exact" and exact_steps(variables) > EXACT_STEPS:
         estimator = "importance"
     rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
     prior = make_prior(settings.model, settings.prior, rules)
-    multiplier = np.random.default_rng(20260101).integers(1, 2**63, variables, dtype=np.uint64) | np.uint64(1)
+    multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = (cells.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable")
     return Problem(

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keyhole.kernels.state import Floats, Integers, Records
+from keyhole.kernels.state import Integers, Records
 from keyhole.sampling.chain import Chain, advance, stack_kept, stack_risks, start_chain
 from keyhole.sampling.convergence import check_model_gates, check_record_gates, check_risk_gates
 from keyhole.sampling.problem import Problem, make_problem
@@ -64,17 +66,13 @@ def run_chains(
     compile_seconds = time.perf_counter() - clock
     problem = make_problem(records, unique_record, population, settings, zeros)
     seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
-    starts = [
-        problem.profiles if problem.prior.finite else STARTS[c % len(STARTS)] for c in range(settings.chains)
-    ]
+    starts = [problem.profiles if problem.prior.finite else STARTS[c % len(STARTS)] for c in range(settings.chains)]
     chains = [start_chain(c, starts[c], seeds[c], problem) for c in range(settings.chains)]
     trace = run_rounds(chains, problem, settings, on_progress)
     return replace(trace, seconds={**trace.seconds, "compile": compile_seconds})
 
 
-def run_rounds(
-    chains: list[Chain], problem: Problem, settings: Settings, on_progress: OnProgress | None
-) -> Trace:
+def run_rounds(chains: list[Chain], problem: Problem, settings: Settings, on_progress: OnProgress | None) -> Trace:
     """Make rounds of doubling length until there is reason to stop."""
     most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, 8)
     wanted = FIRST_ROUND
@@ -184,7 +182,7 @@ def meets_gates(trace: Trace) -> bool:
     return all(gate.passed for gate in check_record_gates(trace.r1, trace.r2))
 
 
-def pad_kept(chains: list[Chain], draws: range) -> dict[str, Floats]:
+def pad_kept(chains: list[Chain], draws: range) -> dict[str, NDArray[Any]]:
     """Return weights and profiles of the kept draws, padded with zeros to the largest number of profiles."""
     stacked = [stack_kept(chain, draws) for chain in chains]
     size = min(len(items) for items in stacked)

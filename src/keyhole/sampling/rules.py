@@ -36,9 +36,7 @@ def flat(parts: list[tuple[int, ...]] | list[list[int]]) -> Integers:
     return np.array([x for part in parts for x in part], dtype=np.int64)
 
 
-def make_rules(
-    impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level_start: Integers
-) -> Rules | None:
+def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level_start: Integers) -> Rules | None:
     """Return the layout of disjoint boxes, or None when nothing is impossible."""
     if not len(impossible):
         return None

@@ -72,7 +72,7 @@ def start_state(
     rng: np.random.Generator, records: Records, prior: Prior, profiles: int, capacity: int = 520
 ) -> tuple[State, Work]:
     """Seat each record at one table, label the tables by nearest prototype, and draw weights and profiles."""
-    n, variables = records.level.shape
+    n = len(records.level)
     capacity = max(capacity, 8 * ((2 * profiles + 135) // 8))
     state = empty_state(records, capacity)
     work = make_state_work(records, prior, capacity)
@@ -93,9 +93,7 @@ def start_state(
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:
     """Allocate scratch that goes with a state of this capacity."""
     n, variables = records.level.shape
-    return make_work(
-        n, variables, int(records.level_start[-1]), capacity, prior.rules, prior.split_merge_proposals
-    )
+    return make_work(n, variables, int(records.level_start[-1]), capacity, prior.rules, prior.split_merge_proposals)
 
 
 def enlarge(records: Records, prior: Prior, state: State) -> tuple[State, Work]:

@@ -60,22 +60,16 @@ def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
 
 def describe_contradictions(contradictions: Contradictions, limit: int = 10) -> str:
     """Say on one line which rows contradict which rules, the first few of each; no values."""
-    parts = [
-        f"{rule.name} ({rule.source}): {_list_rows(rule.rows, limit)}"
-        for rule in contradictions.rules[:limit]
-    ]
+    parts = [f"{rule.name} ({rule.source}): {_list_rows(rule.rows, limit)}" for rule in contradictions.rules[:limit]]
     more = len(contradictions.rules) - limit
     if more > 0:
         parts.append(f"and {more} more rule{'s' if more > 1 else ''}")
-    alone = np.setdiff1d(
-        contradictions.rows, np.concatenate([[0], *(rule.rows for rule in contradictions.rules)])
-    )
+    alone = np.setdiff1d(contradictions.rows, np.concatenate([[0], *(rule.rows for rule in contradictions.rules)]))
     if len(alone):
         parts.append(f"several rules together: {_list_rows(alone, limit)}")
     total = len(contradictions.rows)
-    return (
-        f"{total} record{'s' if total != 1 else ''} contradict{'s' if total == 1 else ''} the rules: "
-        + "; ".join(parts)
+    return f"{total} record{'s' if total != 1 else ''} contradict{'s' if total == 1 else ''} the rules: " + "; ".join(
+        parts
     )
 
 

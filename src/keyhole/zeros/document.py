@@ -57,9 +57,7 @@ def _compose(text: str, file_name: str) -> yaml.Node:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, position {mark.column + 1}" if mark else ""
-        raise RulesError(
-            f"{file_name}{place}: this is not YAML; check indents, quotes and brackets."
-        ) from None
+        raise RulesError(f"{file_name}{place}: this is not YAML; check indents, quotes and brackets.") from None
     except (yaml.YAMLError, ValueError):
         raise RulesError(f"{file_name}: this is not YAML; save it as plain text in UTF-8.") from None
     except RecursionError:
@@ -73,15 +71,11 @@ def _read_impossible(node: yaml.Node, file_name: str, name: str, vocabulary: Voc
     """Read a mapping of variables to categories, or an expression that no record can meet."""
     where = _at(node, file_name)
     if isinstance(node, yaml.ScalarNode):
-        return make_rule(
-            vocabulary, name, where, to_boxes(parse_expression(node.value, where), vocabulary, where)
-        )
+        return make_rule(vocabulary, name, where, to_boxes(parse_expression(node.value, where), vocabulary, where))
     box: Box = vocabulary.grid.full
     pairs = list(_pairs(node, file_name))
     if not pairs:
-        raise RulesError(
-            f"{where}: the rule is empty, which would make every combination impossible; take it out."
-        )
+        raise RulesError(f"{where}: the rule is empty, which would make every combination impossible; take it out.")
     for variable, values in pairs:
         chosen = list(_categories(values, variable, file_name, vocabulary))
         place = f"{_at(values, file_name)}, '{show(variable)}'"
@@ -114,14 +108,10 @@ def _read_requirement(node: yaml.Node, file_name: str, name: str, vocabulary: Vo
         for key, value in _pairs(node, file_name):
             if key not in _VALIDATE_FIELDS:
                 known = "expr, name, label or description"
-                raise RulesError(
-                    f"{_at(value, file_name)}: expected {known}, not '{show(key)}'; correct the field."
-                )
+                raise RulesError(f"{_at(value, file_name)}: expected {known}, not '{show(key)}'; correct the field.")
             if key in ("expr", "name", "label", "description"):
                 if not isinstance(value, yaml.ScalarNode):
-                    raise RulesError(
-                        f"{_at(value, file_name)}: expected text after '{key}:'; put it between quotes."
-                    )
+                    raise RulesError(f"{_at(value, file_name)}: expected text after '{key}:'; put it between quotes.")
                 fields[key] = value.value
                 where = _at(value, file_name) if key == "expr" else where
     if "expr" not in fields:
@@ -140,9 +130,7 @@ def _pairs(node: yaml.Node, file_name: str) -> Iterator[tuple[str, yaml.Node]]:
         if not isinstance(key, yaml.ScalarNode):
             raise RulesError(f"{_at(key, file_name)}: expected a name before the colon; {_REMEDY}.")
         if key.value in seen:
-            raise RulesError(
-                f"{_at(key, file_name)}: '{show(key.value)}' is there twice; join the two entries."
-            )
+            raise RulesError(f"{_at(key, file_name)}: '{show(key.value)}' is there twice; join the two entries.")
         seen.add(key.value)
         yield key.value, value
 
@@ -152,9 +140,7 @@ def _items(node: yaml.Node, file_name: str) -> list[yaml.Node]:
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
         return []
     if not isinstance(node, yaml.SequenceNode):
-        raise RulesError(
-            f"{_at(node, file_name)}: expected a list, each rule on a line that begins with '- '."
-        )
+        raise RulesError(f"{_at(node, file_name)}: expected a list, each rule on a line that begins with '- '.")
     return list(node.value)
 
 
@@ -163,9 +149,7 @@ def _refuse_equal_names(rules: list[Rule]) -> None:
     for rule in rules:
         other = first.setdefault(rule.name, rule)
         if other is not rule:
-            raise RulesError(
-                f"{rule.source}: the name '{show(rule.name)}' is taken by {other.source}; change one."
-            )
+            raise RulesError(f"{rule.source}: the name '{show(rule.name)}' is taken by {other.source}; change one.")
 
 
 def _at(node: yaml.Node, file_name: str) -> str:

@@ -183,9 +183,7 @@ class _Parser:
                 value = self.operand("a category")
                 if self.next_is("(") or (self.token.kind == "operator" and self.next_is(":")):
                     raise self.expected("one category (a list or range of categories goes with 'in')")
-                return Comparison(
-                    name.text, operator, (Value(value.text, None, value.position),), name.position
-                )
+                return Comparison(name.text, operator, (Value(value.text, None, value.position),), name.position)
         operator = "not in" if self.take("not") else "in"
         if not self.take("in", "%in%"):
             raise self.expected("'in'" if operator == "not in" else "one of == != < <= > >= in")

@@ -13,9 +13,7 @@ class _TooManyPartsError(Exception):
     """Stops the recursion."""
 
 
-def partition(
-    grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int
-) -> tuple[list[Box], list[Box]] | None:
+def partition(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int) -> tuple[list[Box], list[Box]] | None:
     """Return disjoint boxes inside and outside the union; None when either side has more than `limit`."""
     inside: list[Box] = []
     outside: list[Box] = []

@@ -20,8 +20,7 @@ def find_redundant(grid: Grid, rules: Sequence[Rule]) -> dict[int, tuple[int, ..
                 k
                 for own in rules[i].boxes
                 for k, box in owned
-                if ((own & box) + grid.full) & grid.guard
-                == grid.guard  # meets(), in line: all pairs of boxes
+                if ((own & box) + grid.full) & grid.guard == grid.guard  # meets(), in line: all pairs of boxes
             }
             - {i}
             - redundant.keys()

@@ -20,9 +20,7 @@ def read_rules(path: str | Path, vocabulary: Vocabulary) -> tuple[Rule, ...]:
     name = show(path.name)
     ending = path.suffix.lower()
     if ending not in TABLE_ENDINGS + DOCUMENT_ENDINGS:
-        raise RulesError(
-            f"{name}: expected a table (.csv, .tsv) or YAML (.yaml, .yml) of rules; rename the file."
-        )
+        raise RulesError(f"{name}: expected a table (.csv, .tsv) or YAML (.yaml, .yml) of rules; rename the file.")
     text = _read_text(path, name)
     read = read_table if ending in TABLE_ENDINGS else read_document
     rules = tuple(read(text, name, vocabulary))
@@ -40,9 +38,7 @@ def _read_text(path: Path, name: str) -> str:
             raise RulesError(f"{name}: larger than {SIZE_LIMIT // 1_000_000} MB; is this a file of rules?")
         raw = path.read_bytes()
     except OSError as error:
-        raise RulesError(
-            f"{name}: cannot be read ({error.strerror}); check the path and its permissions."
-        ) from None
+        raise RulesError(f"{name}: cannot be read ({error.strerror}); check the path and its permissions.") from None
     encodings = ["utf-16"] if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig", "cp1252"]
     for encoding in encodings:
         try:

@@ -68,9 +68,7 @@ class _Margin:
     tested: int
 
 
-def suggest_zeros(
-    microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3
-) -> Suggestions:
+def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3) -> Suggestions:
     """Look for unexplained gaps in the two-way and, with order 3, three-way margins."""
     microdata = replace(microdata, codes=np.asfortranarray(microdata.codes))
     margins = []
@@ -175,15 +173,11 @@ def _join_cells(microdata: Microdata, margin: _Margin, threshold: float) -> Iter
         yield _make_suggestion(microdata, grid, box, inside)
 
 
-def _make_suggestion(
-    microdata: Microdata, grid: Grid, box: Box, inside: Sequence[tuple[float, float]]
-) -> Suggestion:
+def _make_suggestion(microdata: Microdata, grid: Grid, box: Box, inside: Sequence[tuple[float, float]]) -> Suggestion:
     fixed = fixed_variables(grid, box)
     return Suggestion(
         variables=tuple(microdata.variables[j].name for j in fixed),
-        categories=tuple(
-            tuple(microdata.variables[j].categories[x] for x in admitted(grid, box, j)) for j in fixed
-        ),
+        categories=tuple(tuple(microdata.variables[j].categories[x] for x in admitted(grid, box, j)) for j in fixed),
         words=describe_box(microdata.variables, grid, box),
         expected=sum(expected for expected, _ in inside),
         margin_cells=len(inside),

@@ -41,9 +41,7 @@ class Token:
 def split_tokens(text: str, where: str) -> list[Token]:
     """Return the tokens of an expression, the last of kind "end"."""
     if len(text) > LENGTH_LIMIT:
-        raise RulesError(
-            f"{where}: the expression has more than {LENGTH_LIMIT:,} characters; split it into several."
-        )
+        raise RulesError(f"{where}: the expression has more than {LENGTH_LIMIT:,} characters; split it into several.")
     tokens: list[Token] = []
     place = 0
     while found := _TOKEN.match(text, place):

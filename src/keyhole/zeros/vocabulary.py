@@ -121,14 +121,10 @@ class Vocabulary:
         return False
 
 
-def make_vocabulary(
-    variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None
-) -> Vocabulary:
+def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None) -> Vocabulary:
     """Index variables by name, and categories by code and by label; a code goes before an equal label."""
     if not variables:
-        raise RulesError(
-            "Rules need a key variable with two or more categories; add keys or leave the rules out."
-        )
+        raise RulesError("Rules need a key variable with two or more categories; add keys or leave the rules out.")
     categories = []
     for variable in variables:
         index: dict[str, tuple[int, ...]] = {code: (x,) for x, code in enumerate(variable.categories)}
