@@ -75,16 +75,12 @@ def main() -> None:
 def parse_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure keyhole's engine.")
-    parser.add_argument(
-        "--quick", action="store_true", help="a second for each measurement, small files only"
-    )
+    parser.add_argument("--quick", action="store_true", help="a second for each measurement, small files only")
     parser.add_argument("--only", action="append", choices=list(SECTIONS), help="this section (repeatable)")
     parser.add_argument("--file", action="append", help="in mixing, this file, as named there (repeatable)")
     parser.add_argument("--seconds", type=float, help="processor seconds for each measurement [default: 10]")
     parser.add_argument("--large", action="store_true", help="also a million records of ten variables")
-    parser.add_argument(
-        "--compile", action="store_true", help="also compilation from nothing, about a minute"
-    )
+    parser.add_argument("--compile", action="store_true", help="also compilation from nothing, about a minute")
     return parser.parse_args()
 
 

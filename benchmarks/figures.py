@@ -87,7 +87,5 @@ def format_table(figures: list[Figure]) -> str:
     for figure in figures:
         sign = ">=" if figure.at_least else "<="
         verdict = "" if figure.met else "   NOT MET"
-        lines.append(
-            f"{figure.name:46s} {figure.measured:10.3g} {sign:>4s} {figure.limit:<7g} {figure.unit}{verdict}"
-        )
+        lines.append(f"{figure.name:46s} {figure.measured:10.3g} {sign:>4s} {figure.limit:<7g} {figure.unit}{verdict}")
     return "\n".join(lines)

@@ -48,8 +48,7 @@ def measure_sample(sample: Sample, prior: str, problem: Problem, seconds: float)
     watch = run_for(chain, problem, seconds, FEWEST)
     draws = chain.quantities[first:]
     effective = {
-        name: effective_draws(np.array([[draw[name] for draw in draws]]), "bulk")
-        for name in ("tau1", "tau1_expected")
+        name: effective_draws(np.array([[draw[name] for draw in draws]]), "bulk") for name in ("tau1", "tau1_expected")
     }
     sweeps = len(draws) * problem.spacing
     sweep = time_sweeps(chain, problem, seconds / 4)

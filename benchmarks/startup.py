@@ -69,10 +69,7 @@ def measure_starts(environment: Environment) -> dict[str, Any]:
     for name, runs in starts.items():
         found[f"{name}_seconds"] = statistics.median(run[0] for run in runs)
         found[f"{name}_cpu_seconds"] = statistics.median(run[1] for run in runs)
-    print(
-        f"  keyhole --help {found['help_seconds']:.3f} s,"
-        f" warm-up when compiled {found['warm_up_seconds']:.2f} s"
-    )
+    print(f"  keyhole --help {found['help_seconds']:.3f} s, warm-up when compiled {found['warm_up_seconds']:.2f} s")
     return found
 
 

@@ -14,9 +14,7 @@ CONVERGED_OR_NOT = (0, 3)
 
 
 def blocks(document: str) -> list[tuple[str, str]]:
-    return re.findall(
-        r"```(console|python)\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL
-    )
+    return re.findall(r"```(console|python)\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -32,11 +30,7 @@ def test_examples_run(document, tmp_path):
         if language == "python":
             calls = [[sys.executable, "-c", text]]
         else:
-            calls = [
-                [command, *shlex.split(line)[2:]]
-                for line in text.splitlines()
-                if line.startswith("$ keyhole ")
-            ]
+            calls = [[command, *shlex.split(line)[2:]] for line in text.splitlines() if line.startswith("$ keyhole ")]
             assert calls
         for call in calls:
             done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -67,6 +61,4 @@ def test_every_flag_in_the_readme_exists():
 
 def test_constraints_name_no_index():
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
-        assert line.startswith("#") or re.fullmatch(
-            r'[\w.-]+==[\w.]+( ; python_version (<|>=) "3\.12")?', line
-        ), line
+        assert line.startswith("#") or re.fullmatch(r'[\w.-]+==[\w.]+( ; python_version (<|>=) "3\.12")?', line), line

@@ -47,9 +47,7 @@ def cells_of_rows(levels, rows):
 def fillings(levels, record):
     """The cells that a record with blanks (-1) may be."""
     return [
-        cell
-        for cell in all_cells(levels)
-        if all(answer in (-1, x) for answer, x in zip(record, cell, strict=True))
+        cell for cell in all_cells(levels) if all(answer in (-1, x) for answer, x in zip(record, cell, strict=True))
     ]
 
 

@@ -136,9 +136,7 @@ def draw_from_prior(rng: np.random.Generator, model: Model, n: int, sticks: bool
     return draw
 
 
-def draw_labels_by_sticks(
-    rng: np.random.Generator, total: int, gamma: float
-) -> tuple[list[int], list[float], float]:
+def draw_labels_by_sticks(rng: np.random.Generator, total: int, gamma: float) -> tuple[list[int], list[float], float]:
     """Break sticks until less than 1e-13 is left, label the tables, keep the profiles in use."""
     sticks: list[float] = []
     left = 1.0
@@ -272,7 +270,4 @@ def enumerate_seatings(data: Sequence[Sequence[int]]) -> Iterator[Seating]:
         places = [(i, t) for i, record in enumerate(tables) for t in range(len(record))]
         for partition in set_partitions(range(len(places))):
             label = {places[p]: k for k, block in enumerate(partition) for p in block}
-            yield [
-                [(label[i, t], tuple(block)) for t, block in enumerate(record)]
-                for i, record in enumerate(tables)
-            ]
+            yield [[(label[i, t], tuple(block)) for t, block in enumerate(record)] for i, record in enumerate(tables)]

@@ -34,9 +34,7 @@ CASES = [
 @pytest.mark.parametrize("times", [1, 10])
 @pytest.mark.parametrize(("name", "step"), CASES)
 def test_kernel_keeps_the_joint_law(rng, name, step, times):
-    verdict = check_invariance(
-        rng, SETTINGS[name], lambda g, prior, pool: run_step(step, g, prior, pool, times)
-    )
+    verdict = check_invariance(rng, SETTINGS[name], lambda g, prior, pool: run_step(step, g, prior, pool, times))
     assert verdict.passed, verdict
 
 

@@ -23,8 +23,7 @@ from tests.statistical.quantities import NAMES
 MODELS = [name for name in SETTINGS if name != "one profile"]
 BAND = 0.999
 MEDIUM = {
-    name: Setting(name, SETTINGS[name].finite, SETTINGS[name].adaptive, 200, (2, 3, 4, 2, 3, 5), 8)
-    for name in MODELS
+    name: Setting(name, SETTINGS[name].finite, SETTINGS[name].adaptive, 200, (2, 3, 4, 2, 3, 5), 8) for name in MODELS
 }
 
 

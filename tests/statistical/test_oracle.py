@@ -87,6 +87,7 @@ def measure_state(state, level) -> list[float]:
 MODELS = {
     name: Model((2, 3, 2), setting.finite, setting.adaptive, setting.profiles)
     for name, setting in SETTINGS.items()
+    if setting.levels == (2, 3, 2)
 }
 
 
@@ -104,7 +105,7 @@ def test_franchise_and_sticks_are_one_law(rng, name):
     assert verdict.passed, verdict
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", MODELS)
 def test_compiled_prior_follows_the_plain_one(rng, name):
     model = MODELS[name]
 
@@ -112,9 +113,7 @@ def test_compiled_prior_follows_the_plain_one(rng, name):
         plain = [measure_draw(draw_from_prior(rng, model, 4), model) for _ in range(size)]
         pool = draw_pool(SETTINGS[name], size, int(rng.integers(2**62)))
         fields = zip(*pool.state, strict=True)
-        other = [
-            measure_state(type(pool.state)(*f), level) for f, level in zip(fields, pool.level, strict=True)
-        ]
+        other = [measure_state(type(pool.state)(*f), level) for f, level in zip(fields, pool.level, strict=True)]
         if model.finite:
             for row in other:
                 row[2] = 0.0
@@ -147,9 +146,7 @@ def test_plain_sweep_keeps_the_joint_law(rng, name):
 def test_another_prior_is_noticed(rng):
     """Negative control: the two priors of `hdp` differ at 2,000 draws."""
     one, other = MODELS["hdp paper"], MODELS["hdp adaptive"]
-    samples = [
-        np.array([measure_draw(draw_from_prior(rng, m, 4), m) for _ in range(2_000)]) for m in (one, other)
-    ]
+    samples = [np.array([measure_draw(draw_from_prior(rng, m, 4), m) for _ in range(2_000)]) for m in (one, other)]
     assert p_values(*samples).min() * len(NAMES) < LEVEL
 
 
@@ -187,9 +184,7 @@ def test_seating_weights_follow_their_recursion():
     """V(f, m) = f V(f + 1, m) + V(f + 1, m + 1), for concentrations of all sizes."""
     for a, b in [(2.0, 1.0), (0.05, 3.0), (0.05, 0.001), (20.0, 0.01), (1.0, 1e-4)]:
         for f, m in [(1, 1), (3, 2), (5, 5)]:
-            right = f * math.exp(seating_weight(f + 1, m, a, b)) + math.exp(
-                seating_weight(f + 1, m + 1, a, b)
-            )
+            right = f * math.exp(seating_weight(f + 1, m, a, b)) + math.exp(seating_weight(f + 1, m + 1, a, b))
             assert math.exp(seating_weight(f, m, a, b)) == pytest.approx(right, rel=1e-9)
 
 

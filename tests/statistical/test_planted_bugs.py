@@ -49,9 +49,7 @@ def judge(probe: Probe, pool: Pool) -> float:
     """The p-value of the states at the end, corrected for the number of quantities."""
     if probe.kind == "invariance":
         setting = SETTINGS[probe.case]
-        values = p_values(
-            measure_pool(setting.prior, pool), stored_measures(setting, probe.replicates, "reference")
-        )
+        values = p_values(measure_pool(setting.prior, pool), stored_measures(setting, probe.replicates, "reference"))
         return float(min(1.0, values.min() * len(values)))
     found = enumerated(FIXED[probe.case])
     order = np.argsort(found.code)

@@ -40,11 +40,7 @@ def digest(rng: np.random.Generator, state: State) -> str:
     total = int(state.profile_total[0])
     parts = hashlib.sha256(repr(rng.bit_generator.state).encode())
     for name, field in state._asdict().items():
-        used = (
-            field[..., :total]
-            if name in ("weight", "level_profile", "profile_tables", "level_count")
-            else field
-        )
+        used = field[..., :total] if name in ("weight", "level_profile", "profile_tables", "level_count") else field
         parts.update(name.encode() + np.ascontiguousarray(used).tobytes())
     return parts.hexdigest()
 

@@ -15,9 +15,7 @@ QUICK = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}
 def small() -> keyhole.Assessment:
     """A short run on 60 records."""
     rng = np.random.default_rng(5)
-    frame = pl.DataFrame(
-        {name: rng.integers(0, size, 60) for name, size in zip("ABCD", (5, 4, 3, 6), strict=True)}
-    )
+    frame = pl.DataFrame({name: rng.integers(0, size, 60) for name, size in zip("ABCD", (5, 4, 3, 6), strict=True)})
     return keyhole.assess(frame, "A,B,C,D", population=600, **QUICK)
 
 
@@ -84,9 +82,7 @@ def test_all_records_unique_is_an_answer():
 
 def test_same_seed_same_numbers_whatever_the_workers(small):
     rng = np.random.default_rng(5)
-    frame = pl.DataFrame(
-        {name: rng.integers(0, size, 60) for name, size in zip("ABCD", (5, 4, 3, 6), strict=True)}
-    )
+    frame = pl.DataFrame({name: rng.integers(0, size, 60) for name, size in zip("ABCD", (5, 4, 3, 6), strict=True)})
     for workers in (1, 2):
         again = keyhole.assess(frame, "A,B,C,D", population=600, workers=workers, **QUICK)
         assert again.records.equals(small.records)

@@ -79,9 +79,7 @@ def exact_probabilities(kept, cells, levels):
     return out
 
 
-@pytest.mark.parametrize(
-    "levels", [(3,), (2, 3), (2, 3, 2), (2, 2, 3, 2), (2, 1, 2, 2, 3), (2, 2, 2, 2, 2, 2)]
-)
+@pytest.mark.parametrize("levels", [(3,), (2, 3), (2, 3, 2), (2, 2, 3, 2), (2, 1, 2, 2, 3), (2, 2, 2, 2, 2, 2)])
 @pytest.mark.parametrize("finite", [False, True])
 def test_exact_sum_is_the_sum_over_set_partitions(rng, levels, finite):
     draw, model = make_draw(rng, levels, profiles=4, finite=finite)
@@ -131,9 +129,7 @@ def test_monte_carlo_is_unbiased(rng):
     cells = all_cells(levels)
     cell_level = (np.array(cells) + level_start(levels)[:-1]).astype(np.int32)
     batches = np.empty((100, len(cells)))
-    error = [
-        monte_carlo_probabilities(rng, kept, level_start(levels), cell_level, 500, row) for row in batches
-    ]
+    error = [monte_carlo_probabilities(rng, kept, level_start(levels), cell_level, 500, row) for row in batches]
     expected = np.array([plain_cell_probability(draw, model, cell) for cell in cells])
     spread = batches.std(axis=0, ddof=1) / 10.0
     assert (np.abs(batches.mean(axis=0) - expected) < Z * spread).all()
@@ -159,9 +155,7 @@ def test_people_fall_in_cells_by_their_probability(rng, finite):
     key = (cell_level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable").astype(np.int64)
     count = np.zeros(len(cells), np.int64)
-    count_people_in_cells(
-        rng, kept, level_start(levels), people, key[order], order, multiplier, cell_level, count
-    )
+    count_people_in_cells(rng, kept, level_start(levels), people, key[order], order, multiplier, cell_level, count)
     assert count.sum() == people
     assert (np.abs(count - people * expected) < Z * sd).all()
     assert not (np.abs(count - people * expected[::-1]) < Z * sd).all()  # negative control

@@ -252,9 +252,7 @@ def test_not_converged_is_status_3_and_written(run, data, monkeypatch):
 
     def unsure(*arguments, **options):
         found = real(*arguments, **options)
-        return replace(
-            found, diagnosis=replace(found.diagnosis, converged=False, message="2 of 4 chains disagree.")
-        )
+        return replace(found, diagnosis=replace(found.diagnosis, converged=False, message="2 of 4 chains disagree."))
 
     monkeypatch.setattr(keyhole, "assess", unsure)
     found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet")
@@ -283,10 +281,7 @@ def test_zeros_check(run, data, rules):
 def test_zeros_boxes(run, data, rules):
     found = run("zeros", "boxes", rules, data, "--keys", "AGE,SEX")
     assert "AGE is 1 or 2 and SEX is f" in found.out
-    assert (
-        json.loads(run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--json").out)["boxes"][0]["cells"]
-        == 2
-    )
+    assert json.loads(run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--json").out)["boxes"][0]["cells"] == 2
     assert run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--possible").status == 0
 
 

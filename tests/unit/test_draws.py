@@ -118,10 +118,7 @@ def test_dirichlet(rng, shape):
         positive = out[out[:, x] > 1e-300, x]
         law = beta(shape[x], shape.sum() - shape[x])
         below = law.cdf(1e-300)
-        assert (
-            kstest(positive, lambda y, law=law, below=below: (law.cdf(y) - below) / (1 - below)).pvalue
-            > LEVEL
-        )
+        assert kstest(positive, lambda y, law=law, below=below: (law.cdf(y) - below) / (1 - below)).pvalue > LEVEL
 
 
 def test_dirichlet_in_place(rng):
@@ -153,11 +150,7 @@ def test_multinomial(rng):
     outcomes = [(a, b, 4 - a - b) for a in range(5) for b in range(5 - a)]
     probability = np.array(
         [
-            math.factorial(4)
-            / math.prod(map(math.factorial, o))
-            * (1 / 6) ** o[0]
-            * 0.5 ** o[1]
-            * (1 / 3) ** o[2]
+            math.factorial(4) / math.prod(map(math.factorial, o)) * (1 / 6) ** o[0] * 0.5 ** o[1] * (1 / 3) ** o[2]
             for o in outcomes
         ]
     )

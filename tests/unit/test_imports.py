@@ -31,8 +31,7 @@ def imports(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             found += [
-                f"{node.module}.{alias.name}" if node.module == "keyhole" else str(node.module)
-                for alias in node.names
+                f"{node.module}.{alias.name}" if node.module == "keyhole" else str(node.module) for alias in node.names
             ]
     return [name for name in found if name.split(".")[0] == "keyhole"]
 

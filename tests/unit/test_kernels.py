@@ -238,9 +238,7 @@ print(len(many), many)
 
 def test_one_signature_for_each_kernel():
     """Two signatures mean that some call passes another type: it compiles twice and may round differently."""
-    done = subprocess.run(
-        [sys.executable, "-c", SIGNATURES], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", SIGNATURES], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("0 "), done.stdout
 
 

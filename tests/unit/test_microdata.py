@@ -303,9 +303,7 @@ def test_hostile_bytes_are_read_or_refused_in_one_line(tmp_path_factory, data):
 
 def test_damaged_parquet_is_read_or_refused_in_one_line(tmp_path, rng):
     path = tmp_path / "x.parquet"
-    pl.DataFrame({"A": rng.integers(0, 5, 300), "B": [f"{CANARY}{i % 7}" for i in range(300)]}).write_parquet(
-        path
-    )
+    pl.DataFrame({"A": rng.integers(0, 5, 300), "B": [f"{CANARY}{i % 7}" for i in range(300)]}).write_parquet(path)
     whole = path.read_bytes()
     refused = 0
     for _ in range(200):
@@ -371,6 +369,5 @@ def test_json_codebook_is_what_python_passes(write):
     book = {"AGE": {1: "young", 2.0: "middle", 10: "old"}}
     from_file = write(json.dumps({"AGE": {"1": "young", "2": "middle", "10": "old"}}), "b.json")
     assert (
-        read_microdata(write(CSV), ["AGE"], book).variables
-        == read_microdata(write(CSV), ["AGE"], from_file).variables
+        read_microdata(write(CSV), ["AGE"], book).variables == read_microdata(write(CSV), ["AGE"], from_file).variables
     )

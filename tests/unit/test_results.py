@@ -206,9 +206,7 @@ def test_draws_with_differing_axes_are_refused(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_draws_open_in_arviz(tmp_path, rng):
     arviz = pytest.importorskip("arviz")
-    write_draws(
-        {"tau1": rng.normal(size=(4, 50)), "log_likelihood": rng.normal(size=(4, 50))}, {}, tmp_path / "d.nc"
-    )
+    write_draws({"tau1": rng.normal(size=(4, 50)), "log_likelihood": rng.normal(size=(4, 50))}, {}, tmp_path / "d.nc")
     opened = arviz.from_netcdf(tmp_path / "d.nc")
     assert opened["posterior"]["tau1"].shape == (4, 50)
     assert "tau1" in arviz.summary(opened).index

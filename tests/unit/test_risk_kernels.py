@@ -95,9 +95,7 @@ def test_risk_of_a_known_population(rng):
     counts = []
     for _ in range(1_500):
         others = oracle.draw_people(rng, draw, model, 12)
-        counts.append(
-            (oracle.count_population_uniques(sample, others), oracle.count_expected_matches(sample, others))
-        )
+        counts.append((oracle.count_population_uniques(sample, others), oracle.count_expected_matches(sample, others)))
     found = np.array(counts, dtype=float)
     for column in (0, 1):
         error = found[:, column].std() / math.sqrt(len(found))

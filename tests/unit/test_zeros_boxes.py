@@ -45,10 +45,7 @@ def rule_sets(draw: st.DrawFn, most: int = 7):
             max_size=most,
         )
     )
-    sets = [
-        {j: {x for x in range(levels[j]) if bits >> x & 1} or {0} for j, bits in rule.items()}
-        for rule in rules
-    ]
+    sets = [{j: {x for x in range(levels[j]) if bits >> x & 1} or {0} for j, bits in rule.items()} for rule in rules]
     return levels, sets
 
 

@@ -74,9 +74,7 @@ def test_check_agrees_with_enumeration(rules, rows, with_blanks: bool) -> None:
         assert rule.rows.tolist() == contradicting([condition])
         assert rule.redundant == (i in redundant)
         names = {f"rule {k + 1}": c for k, c in enumerate(conditions)}
-        assert not rule.redundant or own <= oracle.impossible_cells(
-            LEVELS, [names[n] for n in rule.covered_by]
-        )
+        assert not rule.redundant or own <= oracle.impossible_cells(LEVELS, [names[n] for n in rule.covered_by])
     assert check.impossible_cells == len(oracle.impossible_cells(LEVELS, conditions))
 
 

@@ -91,9 +91,7 @@ comparisons = st.builds(
     Comparison,
     st.text(min_size=1, max_size=5),
     st.sampled_from(["in", "not in"]),
-    st.lists(
-        st.builds(Value, st.text(max_size=5), st.none() | st.text(max_size=3)), min_size=1, max_size=3
-    ).map(tuple),
+    st.lists(st.builds(Value, st.text(max_size=5), st.none() | st.text(max_size=3)), min_size=1, max_size=3).map(tuple),
 )
 conditions = st.recursive(
     comparisons,
@@ -219,11 +217,7 @@ def refusal(text: str) -> str:
 
 
 @settings(DETERMINISTIC, max_examples=1000)
-@given(
-    st.lists(pieces, max_size=25).map(" ".join)
-    | st.lists(pieces, max_size=25).map("".join)
-    | st.text(max_size=60)
-)
+@given(st.lists(pieces, max_size=25).map(" ".join) | st.lists(pieces, max_size=25).map("".join) | st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     message = refusal(text)
     assert not message or message.startswith("rules.yaml, line 3")

@@ -153,9 +153,7 @@ def test_a_key_with_one_category_may_be_undecidable(tmp_path: Path) -> None:
     for text in ("SEX < m", "SEX in a:m"):
         with pytest.raises(RulesError, match=r"'SEX' has one category in this file .* to the codebook"):
             read(tmp_path, "a.yaml", f"impossible: ['{text}']", {"SEX": "f"})
-    assert impossible(read(tmp_path, "a.csv", "SEX,AGE\nf,\nm,1\n", {"SEX": "f"})) == set(
-        oracle.all_cells(LEVELS)
-    )
+    assert impossible(read(tmp_path, "a.csv", "SEX,AGE\nf,\nm,1\n", {"SEX": "f"})) == set(oracle.all_cells(LEVELS))
 
 
 @pytest.mark.parametrize(
@@ -240,9 +238,7 @@ pieces = st.sampled_from([*WORDS.split(), *SIGNS.split(" "), "\n", "\n  - ", "- 
 
 
 @DETERMINISTIC
-@given(
-    st.sampled_from(["a.csv", "a.yaml"]), st.lists(pieces, max_size=20).map("".join) | st.text(max_size=40)
-)
+@given(st.sampled_from(["a.csv", "a.yaml"]), st.lists(pieces, max_size=20).map("".join) | st.text(max_size=40))
 def test_any_file_is_read_or_refused(tmp_path: Path, name: str, text: str) -> None:
     try:
         impossible(read(tmp_path, name, text))

@@ -18,9 +18,7 @@ VARIABLES = tuple(
 
 
 def make_data(codes: np.ndarray) -> Microdata:
-    return Microdata(
-        VARIABLES, codes.astype(np.int32), len(codes), np.ones(len(codes), dtype=np.bool_), (), ""
-    )
+    return Microdata(VARIABLES, codes.astype(np.int32), len(codes), np.ones(len(codes), dtype=np.bool_), (), "")
 
 
 def independent(rng: np.random.Generator, records: int) -> np.ndarray:
@@ -29,9 +27,7 @@ def independent(rng: np.random.Generator, records: int) -> np.ndarray:
 
 def test_independent_variables_give_nothing(rng: np.random.Generator) -> None:
     # At 1 % false discoveries a single suggestion in any of 20 files has probability under 0.2.
-    assert [suggest_zeros(make_data(independent(rng, n))).items for n in (50, 500) for _ in range(10)] == [
-        ()
-    ] * 20
+    assert [suggest_zeros(make_data(independent(rng, n))).items for n in (50, 500) for _ in range(10)] == [()] * 20
 
 
 def test_planted_gaps_are_found_and_joined(rng: np.random.Generator) -> None:

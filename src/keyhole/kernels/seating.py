@@ -85,17 +85,22 @@ def fill_mixed_seating(shape, rate, seating):
     first, last = invert_stretch(left), invert_stretch(right)
     nodes = 128
     gap = (last - first) / (nodes - 1)
-    constant = shape * math.log(rate) - math.lgamma(shape)
+    peak = log_integrand(find_mode(shape, rate, answers, 1), shape, rate, answers, 1)
     for x in range(nodes):
         t = first + x * gap
         decay = math.exp(-t)
         u = t - decay
         alpha = math.exp(u)
-        term = math.exp(constant + log_integrand(u, shape, rate, answers, 1)) * (1.0 + decay) * gap
+        term = math.exp(log_integrand(u, shape, rate, answers, 1) - peak) * (1.0 + decay)
         for m in range(1, answers + 1):
             seating[answers, m] += term
             term *= alpha
     shorten(seating)
+    # The constant b^a / Gamma(a), the peak and the gap cancel: V(1, 1) = 1.
+    scale = 1.0 / seating[1, 1]
+    for f in range(1, answers + 1):
+        for m in range(1, f + 1):
+            seating[f, m] *= scale
 
 
 @kernel

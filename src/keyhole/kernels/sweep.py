@@ -29,12 +29,11 @@ def run_sweep(rng, records, prior, state, work):
     if work.status[0] != OK:
         return
     tally_answers(rng, records, prior, state, work)
-    if work.box_probability.shape[0] > 0:
-        # The people imputed in the last sweep have served: profiles that only they used are forgotten with them.
-        drop_empty_profiles(rng, records, prior, state, work)
-        draw_impossible(rng, records, prior, state, work)
-        if work.status[0] != OK:
-            return
+    # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are drawn
+    # given all of G_0, and what is known of it must not be forgotten before.
+    draw_impossible(rng, records, prior, state, work)
+    if work.status[0] != OK:
+        return
     draw_splits_and_merges(rng, records, prior, state, work)
     if work.status[0] != OK:
         return

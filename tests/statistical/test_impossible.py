@@ -1,0 +1,276 @@
+"""The sampler with structural zeros: brute-force rejection is the oracle.
+
+Invariance: a world, a file and its excluded people are drawn from the prior by rejection; after any number of sweeps
+the same quantities must follow the same law (two-sample Kolmogorov-Smirnov, level 1e-6 after Bonferroni). The number of
+excluded people has no mean, so both sides are conditioned on at most MOST of them: the oracle discards other draws,
+and the sweep draws the imputed people again until they are as few. All other kernels are given them and need no change.
+Augmentation: given fixed parameters, mean and variance of the imputed counts equal those of rejection.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.impossible import draw_impossible
+from keyhole.kernels.imputed_answers import draw_impossible_answers
+from keyhole.kernels.labels import draw_labels
+from keyhole.kernels.levels import draw_base_level, draw_base_strength
+from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
+from keyhole.kernels.seats import draw_seats
+from keyhole.kernels.splitmerge import draw_splits_and_merges
+from keyhole.kernels.state import Records, State
+from keyhole.kernels.sweep import run_sweep
+from keyhole.kernels.weights import draw_weight_concentration, draw_weights
+from keyhole.sampling.rules import make_rules
+from keyhole.sampling.start import empty_state, make_prior, make_state_work
+from tests.oracle.rejection import draw_file, draw_world
+
+LEVELS = (2, 3)
+BOXES = ({0: {0}, 1: {0, 1}}, {1: {2}, 0: {1}})
+THREE = (2, 3, 2)
+THREE_BOXES = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}, 2: {0}})
+CAPACITY = 400
+LEVEL = 1e-6
+MOST = 60
+BEFORE_IMPUTING = (draw_seats, draw_labels, tally_answers)
+AFTER_IMPUTING = (
+    draw_splits_and_merges,
+    draw_impossible_answers,
+    drop_empty_profiles,
+    draw_weight_concentration,
+    draw_base_strength,
+    draw_base_level,
+    draw_concentrations,
+    draw_weights,
+    draw_profiles,
+)
+
+
+def box_arrays(levels, boxes):
+    """Impossible boxes and (cell by cell) possible ones, as arrays over levels."""
+    start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
+    impossible = np.ones((len(boxes), start[-1]), np.uint8)
+    for c, box in enumerate(boxes):
+        for j, allowed in box.items():
+            impossible[c, start[j] : start[j + 1]] = [x in allowed for x in range(levels[j])]
+    possible = []
+    for cell in np.ndindex(*levels):
+        if not any(all(cell[j] in allowed for j, allowed in box.items()) for box in boxes):
+            row = np.zeros(start[-1], np.uint8)
+            row[[start[j] + x for j, x in enumerate(cell)]] = 1
+            possible.append(row)
+    return impossible, np.array(possible), start
+
+
+class Bench:
+    """Everything that stays the same over replicates."""
+
+    def __init__(self, model, adaptive, levels, boxes, n, proposals=2):
+        impossible, possible, self.start = box_arrays(levels, boxes)
+        rules = make_rules(impossible, possible, self.start)
+        self.prior = make_prior(model, "adaptive" if adaptive else "paper", rules, proposals)
+        self.model, self.adaptive, self.levels, self.boxes, self.n = model, adaptive, levels, boxes, n
+
+    def draw(self, rng):
+        """Return records, a state laid out from the oracle's draw, and scratch."""
+        found = None
+        while found is None:
+            world = draw_world(rng, self.levels, self.model, self.adaptive)
+            found = draw_file(rng, world, self.model, self.n, self.boxes, MOST)
+        kept, excluded = found
+        level = np.zeros((self.n, len(self.levels)), np.int32)
+        records = Records(level, np.full(self.n, len(self.levels)), self.start)
+        state = empty_state(records, CAPACITY)
+        used = sorted({k for person in (*kept, *excluded) for k, _ in person.tables})
+        if self.model == "mixed":
+            used = list(range(len(world.weight)))
+        name = {k: x for x, k in enumerate(used)}
+        for i, person in enumerate(kept):
+            state.table_total[i] = len(person.tables)
+            for t, (k, answers) in enumerate(person.tables):
+                state.table_label[i, t], state.table_size[i, t] = name[k], len(answers)
+                state.profile_tables[name[k]] += 1
+                for j, x in answers.items():
+                    state.seat[i, j], level[i, j] = t, self.start[j] + x
+        for person in excluded:
+            for k, _ in person.tables:
+                state.profile_tables[name[k]] += 1
+        state.profile_total[0] = len(used)
+        state.weight[: len(used)] = world.weight[used]
+        state.remainder[0] = 0.0 if self.model == "mixed" else max(1.0 - world.weight[used].sum(), 1e-12)
+        state.level_profile[:, : len(used)] = np.concatenate([theta[used].T for theta in world.theta])
+        state.weight_concentration[0], state.shared_concentration[0] = world.gamma, world.alpha
+        state.record_concentration[:] = world.record
+        state.base_strength[:], state.base_level[:] = world.strength, np.concatenate(world.base)
+        state.impossible_total[0] = len(excluded)
+        work = make_state_work(records, self.prior, CAPACITY)
+        fill_seating(rng, records, self.prior, state, work)
+        return records, state, work
+
+
+def quantities(records, state):
+    """Label-invariant numbers of a state, joint products among them."""
+    n = len(records.level)
+    labels = np.concatenate([state.table_label[i, : state.table_total[i]] for i in range(n)])
+    _, sizes = np.unique(labels, return_counts=True)
+    within = sum((state.table_size[i, : state.table_total[i]].astype(float) ** 2).sum() for i in range(n))
+    profiles = state.profile_total[0]
+    answers = [
+        state.level_profile[records.level[i, j], state.table_label[i, state.seat[i, j]]]
+        for i in range(n)
+        for j in range(records.level.shape[1])
+    ]
+    log_gamma = np.log(state.weight_concentration[0])
+    log_mean = np.log(state.record_concentration[0] / state.record_concentration[1])
+    occupied = float(np.count_nonzero(state.profile_tables[:profiles]))
+    return (
+        log_gamma,
+        occupied,
+        float(len(sizes)),
+        float(len(labels)),
+        within,
+        float((sizes.astype(float) ** 2).sum()),
+        np.log(answers).sum(),
+        (state.weight[:profiles] ** 2).sum(),
+        np.log(state.remainder[0] + 1e-12),
+        float(state.impossible_total[0]),
+        log_mean,
+        np.log(state.shared_concentration[0]),
+        np.log(state.base_strength[0]),
+        state.base_level[0],
+        log_gamma * occupied,
+        log_gamma * np.log(state.remainder[0] + 1e-12),
+        log_mean * within,
+        np.log1p(state.impossible_total[0]) * occupied,
+        np.log1p(state.impossible_total[0]) * np.log(answers).sum(),
+    )
+
+
+def conditioned_sweep(rng, records, prior, state, work):
+    """A sweep, given that at most MOST people are imputed."""
+    for kernel in BEFORE_IMPUTING:
+        kernel(rng, records, prior, state, work)
+    before = [field.copy() for field in state]
+    while True:
+        draw_impossible(rng, records, prior, state, work)
+        if state.impossible_total[0] <= MOST:
+            break
+        for field, old in zip(state, before, strict=True):
+            field[:] = old
+    for kernel in AFTER_IMPUTING:
+        kernel(rng, records, prior, state, work)
+
+
+def test_the_parts_make_the_sweep(rng):
+    """The list of kernels above is that of run_sweep: same generator, same bits."""
+    bench = CASES["hdp adaptive"]
+    records, state, work = bench.draw(rng)
+    twin = State(*(field.copy() for field in state))
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(5):
+        for kernel in (*BEFORE_IMPUTING, draw_impossible, *AFTER_IMPUTING):
+            kernel(ours, records, bench.prior, state, work)
+        run_sweep(theirs, records, bench.prior, twin, work)
+    assert ours.random() == theirs.random()
+    assert all(np.array_equal(a, b) for a, b in zip(state, twin, strict=True))
+
+
+def run_pool(rng, bench, replicates, sweeps, step=conditioned_sweep):
+    """Return the quantities of many replicates after this many sweeps."""
+    out = []
+    for _ in range(replicates):
+        records, state, work = bench.draw(rng)
+        for _ in range(sweeps):
+            step(rng, records, bench.prior, state, work)
+        assert work.status[0] == 0
+        out.append(quantities(records, state))
+    return np.array(out)
+
+
+def smallest_p(before, after):
+    """The smallest p-value over quantities, times their number."""
+    values = [
+        ks_2samp(before[:, q], after[:, q]).pvalue
+        for q in range(before.shape[1])
+        if np.ptp(np.concatenate([before[:, q], after[:, q]])) > 0
+    ]
+    return min(values) * len(values)
+
+
+CASES = {
+    "hdp paper": Bench("hdp", False, LEVELS, BOXES, 4),
+    "hdp adaptive": Bench("hdp", True, LEVELS, BOXES, 4),
+    "mixed paper": Bench("mixed", False, LEVELS, BOXES, 4),
+    "mixed adaptive": Bench("mixed", True, LEVELS, BOXES, 4),
+    "three variables": Bench("hdp", False, THREE, THREE_BOXES, 3),
+}
+
+
+@pytest.mark.parametrize("sweeps", [1, 5])
+@pytest.mark.parametrize("name", CASES)
+def test_sweeps_keep_the_prior(rng, name, sweeps):
+    before = run_pool(rng, CASES[name], 4000, 0)
+    after = run_pool(rng, CASES[name], 4000, sweeps)
+    assert smallest_p(before, after) > LEVEL
+
+
+def test_a_sweep_that_ignores_the_rules_is_noticed(rng):
+    """Negative control: the same files, sampled as if everything were possible."""
+    bench = CASES["hdp paper"]
+    before = run_pool(rng, bench, 4000, 0)
+    blind = make_prior("hdp", "paper", None, 2)
+    out = []
+    for _ in range(4000):
+        records, state, _ = bench.draw(rng)
+        work = make_state_work(records, blind, CAPACITY)
+        for _ in range(5):
+            run_sweep(rng, records, blind, state, work)
+        out.append(quantities(records, state))
+    assert smallest_p(before, np.array(out)) < LEVEL
+
+
+@pytest.mark.parametrize("name", ["hdp paper", "mixed paper", "three variables"])
+def test_imputed_counts_equal_rejection(rng, name):
+    """Mean and variance of n_0, and mean counts by profile and level, at fixed parameters."""
+    bench = CASES[name]
+    found = None
+    while found is None:  # a world in which rejection ends soon
+        world = draw_world(rng, bench.levels, bench.model, False)
+        found = draw_file(rng, world, bench.model, 50, bench.boxes, 200)
+    records, state, work = bench.draw(rng)
+    profiles = len(world.weight)
+    state.profile_total[0], state.remainder[0] = profiles, 0.0 if bench.model == "mixed" else 1e-12
+    state.weight[:profiles] = world.weight
+    state.level_profile[:, :profiles] = np.concatenate([theta.T for theta in world.theta])
+    state.shared_concentration[0] = world.alpha
+    fill_seating(rng, records, bench.prior, state, work)
+    state.table_label[:] = 0
+    draws = 3000
+    ours, theirs = [], []
+    for _ in range(draws):
+        tally_answers(rng, records, bench.prior, state, work)
+        real = state.level_count[:, :profiles].copy()
+        draw_impossible(rng, records, bench.prior, state, work)
+        draw_impossible_answers(rng, records, bench.prior, state, work)
+        counts = (state.level_count[:, :profiles] - real).ravel()
+        tables = sum(m * state.impossible_seating[:, m].sum() for m in range(state.impossible_seating.shape[1]))
+        ours.append([state.impossible_total[0], tables, *counts])
+        assert state.profile_total[0] == profiles
+    for _ in range(draws):
+        _, excluded = draw_file(rng, world, bench.model, bench.n, bench.boxes)
+        counts = np.zeros((int(bench.start[-1]), profiles))
+        tables = 0
+        for person in excluded:
+            tables += len(person.tables)
+            for k, answers in person.tables:
+                for j, x in answers.items():
+                    counts[bench.start[j] + x, k] += 1
+        theirs.append([len(excluded), tables, *counts.ravel()])
+    ours, theirs = np.array(ours, float), np.array(theirs, float)
+    error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / draws) + 1e-9
+    large = theirs.sum(axis=0) > 50
+    assert np.abs((ours.mean(axis=0) - theirs.mean(axis=0)) / error)[large].max() < 5.0
+    squares = [(x[:, 0] - x[:, 0].mean()) ** 2 for x in (ours, theirs)]
+    gap = squares[0].mean() - squares[1].mean()
+    assert abs(gap) < 5.0 * np.sqrt((squares[0].var() + squares[1].var()) / draws)
