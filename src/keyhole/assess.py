@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.abilities import zeros_are_modelled
 from keyhole.assessment import Assessment
 from keyhole.certain import find_certain, make_certain
 from keyhole.errors import InputError, RulesError, SettingsError
@@ -46,8 +45,9 @@ def assess(
     chosen = make_settings(**settings)
     microdata = read_microdata(source, keys, codebook, allow_identifier)
     rules = None if zeros is None else _read_rules(zeros, microdata)
+    left_out = 0
     if rules is not None:
-        microdata = _settle_contradictions(rules, microdata, drop_contradictions)
+        microdata, left_out = _settle_contradictions(rules, microdata, drop_contradictions)
     people = population_size(population, fraction, len(microdata.codes))
     counts = count_cells(microdata.codes)
     reason = find_certain(counts, people)
@@ -56,17 +56,13 @@ def assess(
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
-        if rules is not None and not zeros_are_modelled():
-            raise RulesError("rules can be checked and suggested, but not modelled yet: leave --zeros out.")
         trace = run_chains(encode(microdata), counts.unique_record, people, chosen, rules, on_progress)
-        if rules is not None and "p0" not in trace.quantities:
-            raise RulesError("the sampler took no notice of the rules: please report this as a bug.")
         risk, diagnosis = summarise_risk(trace), diagnose(trace)
         draws = dict(trace.quantities)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
     source_block = describe_input(microdata, counts, people, chosen)
-    zeros_block = describe_zeros(rules, microdata, trace)
+    zeros_block = describe_zeros(rules, microdata, trace, left_out)
     return Assessment(
         tau1=risk.tau1,
         tau2=risk.tau2,
@@ -105,11 +101,11 @@ def _read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
     return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
 
 
-def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> Microdata:
-    """Refuse rules that the records contradict, or leave those records out."""
+def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tuple[Microdata, int]:
+    """Refuse rules that the records contradict, or leave those records out and say how many."""
     found = find_contradictions(rules, microdata)
     if not len(found.records):
-        return microdata
+        return microdata, 0
     if not drop:
         raise RulesError(
             f"{describe_contradictions(found)}. Correct the rules or the records, "
@@ -121,4 +117,4 @@ def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> Mi
         raise RulesError("the rules call all records but one impossible: correct the rules.")
     row_used = microdata.row_used.copy()
     row_used[np.flatnonzero(microdata.row_used)[~kept]] = False
-    return replace(microdata, codes=microdata.codes[kept], row_used=row_used)
+    return replace(microdata, codes=microdata.codes[kept], row_used=row_used), len(found.records)

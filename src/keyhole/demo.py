@@ -43,7 +43,7 @@ CODEBOOK: dict[str, dict[str, str]] = {
 KEYS = tuple(CODEBOOK)
 
 RULES = """\
-impossible:                       # combinations that cannot exist; 1-2 means categories 1 to 2
+impossible:                                      # combinations that cannot exist, by the codes of the codebook
   - {AGE: [1, 2], MARITAL: [2, 3, 4, 5]}
   - {AGE: [1, 2], WORK: [2, 3, 4]}
   - {AGE: [1, 2, 3], SERVED: [3]}

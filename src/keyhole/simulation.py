@@ -1,4 +1,4 @@
-"""A population and a sample drawn from the model itself, with the truth, for trials and tests."""
+"""A population and a sample drawn from the model itself, with the truth, for trials and tests; and their files."""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from keyhole.demo import count_truth
+from keyhole.demo import CODEBOOK, KEYS, RULES, Demonstration, count_truth
 from keyhole.errors import OutputError, SettingsError
 from keyhole.files import explained, json_text, write_text
 from keyhole.sampling.simulate import draw_population
@@ -62,10 +62,38 @@ def check_folder(folder: Path) -> None:
 
 def write_simulation(simulation: Simulation, folder: Path) -> None:
     """Write population.csv, sample.csv, truth.json and codebook.json."""
+    files = {
+        "population.csv": simulation.population.write_csv(),
+        "sample.csv": simulation.sample.write_csv(),
+        "codebook.json": json_text(simulation.codebook),
+        "truth.json": json_text(simulation.truth),
+    }
+    _write_files(files, folder)
+
+
+def write_demonstration(demonstration: Demonstration, folder: Path) -> None:
+    """Write the files of the made-up country: the same four, and rules.yaml."""
+    truth = {
+        "population": demonstration.population.height,
+        "sample": demonstration.sample.height,
+        "keys": list(KEYS),
+        "sample_uniques": demonstration.sample_uniques,
+        "tau1": demonstration.tau1,
+        "tau2": demonstration.tau2,
+    }
+    files = {
+        "population.csv": demonstration.population.write_csv(),
+        "sample.csv": demonstration.sample.write_csv(),
+        "codebook.json": json_text(CODEBOOK),
+        "rules.yaml": RULES,
+        "truth.json": json_text(truth),
+    }
+    _write_files(files, folder)
+
+
+def _write_files(files: dict[str, str], folder: Path) -> None:
     check_folder(folder)
     with explained(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    write_text(simulation.population.write_csv(), folder / "population.csv")
-    write_text(simulation.sample.write_csv(), folder / "sample.csv")
-    write_text(json_text(simulation.codebook), folder / "codebook.json")
-    write_text(json_text(simulation.truth), folder / "truth.json")
+    for name, text in files.items():
+        write_text(text, folder / name)

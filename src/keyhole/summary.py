@@ -33,8 +33,14 @@ def describe_input(microdata: Microdata, counts: CellCounts, population: int, se
     }
 
 
-def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | None) -> dict[str, Any] | None:
-    """The block `zeros`; p0 is the mean weight of the impossible cells before they are excluded."""
+def describe_zeros(
+    zeros: Zeros | None, microdata: Microdata, trace: Trace | None, left_out: int
+) -> dict[str, Any] | None:
+    """The block `zeros`.
+
+    p0: mean probability of the impossible cells under the model before they are excluded, null when nothing was
+    sampled; left_out: records that contradicted a rule and were left out.
+    """
     if zeros is None:
         return None
     p0 = None if trace is None else trace.quantities.get("p0")
@@ -44,6 +50,7 @@ def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | Non
         "impossible_cells": zeros.impossible_cells,
         "share": zeros.impossible_cells / microdata.cells,
         "p0": None if p0 is None else float(p0.mean()),
+        "left_out": left_out,
     }
 
 

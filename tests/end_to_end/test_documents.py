@@ -24,9 +24,7 @@ def test_examples_run(document, tmp_path):
     assert found
     for language, text in found:
         # A short run shows that the example works; how long chains need is not the matter here.
-        text = text.replace("seed=1)", "seed=1, max_sweeps=60)").replace(
-            "--out trial/risk", "--out trial/risk --max-sweeps 60"
-        )
+        text = text.replace("seed=1)", "seed=1, max_sweeps=60)").replace("/risk\n", "/risk --max-sweeps 60\n")
         if language == "python":
             calls = [[sys.executable, "-c", text]]
         else:
@@ -35,7 +33,8 @@ def test_examples_run(document, tmp_path):
         for call in calls:
             done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert done.returncode in CONVERGED_OR_NOT, f"{call}: {done.stderr}"
-    assert (tmp_path / "trial" / "risk" / "summary.json").exists()
+    for folder in ("trial", "country"):
+        assert '"max_sweeps": 60' in (tmp_path / folder / "risk" / "summary.json").read_text(encoding="utf-8")
 
 
 def test_links_lead_somewhere():

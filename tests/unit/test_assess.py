@@ -147,6 +147,8 @@ def test_contradicted_rules_are_refused_or_the_records_left_out(tmp_path):
     assert found.records["cell_count"].to_list() == [2, 2, None, 1, 1]
     assert found.summary["input"]["used"] == 4
     assert found.summary["zeros"]["impossible_cells"] == 1
+    assert found.summary["zeros"]["left_out"] == 1
+    assert found.summary["zeros"]["p0"] is None
     assert found.tau1.mean == 2
 
 

@@ -271,18 +271,32 @@ def rules(tmp_path):
 def test_zeros_check(run, data, rules):
     found = run("zeros", "check", rules, data, "--keys", "AGE,SEX")
     assert found.status == 0, found.err
-    assert "2 rules exclude 2 of 8 combinations (25.0 %)" in found.out
+    assert "2 rules: 2 of 8 combinations (25.0 %) are impossible, so 6 are possible." in found.out
     assert "2, 6, 10" in found.out
+    assert "25 of 100 records contradict a rule." in found.out
+    assert "--drop-contradictions" in found.out
+    assert "Says nothing new" not in found.out
     told = json.loads(run("zeros", "check", rules, data, "--keys", "AGE,SEX", "--json").out)
     assert told["impossible_cells"] == 2
     assert [len(rule["rows"]) for rule in told["rules"]] == [0, 25]
+
+
+def test_zeros_check_of_rules_that_hold(run, data, tmp_path):
+    rules = "impossible:\n  - {AGE: [1, 3], SEX: [f]}\n  - {AGE: [1], SEX: [f]}\n"
+    (tmp_path / "rules.yaml").write_text(rules)
+    found = run("zeros", "check", "rules.yaml", data, "--keys", "AGE,SEX")
+    assert "covered by rule 1" in found.out
+    assert "Rows that contradict" not in found.out
+    assert "None of 100 records contradicts a rule." in found.out
 
 
 def test_zeros_boxes(run, data, rules):
     found = run("zeros", "boxes", rules, data, "--keys", "AGE,SEX")
     assert "AGE is 1 or 2 and SEX is f" in found.out
     assert json.loads(run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--json").out)["boxes"][0]["cells"] == 2
-    assert run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--possible").status == 0
+    assert "All impossible combinations, 2 of 8 (25.0 %), as 1 box; each is in one box only." in found.out
+    possible = run("zeros", "boxes", rules, data, "--keys", "AGE,SEX", "--possible")
+    assert "All possible combinations, 6 of 8 (75.0 %)" in possible.out
 
 
 def test_zeros_suggest(run, tmp_path):
@@ -292,8 +306,34 @@ def test_zeros_suggest(run, tmp_path):
     assert "SUGGESTION 1" in found.out
     found = run("zeros", "suggest", "x.csv", "--keys", "A,B,C", "--out", "rules.yaml")
     assert "2 suggestions in rules.yaml" in found.out
+    assert "Every entry in it counts as a rule" in found.out
+    assert (tmp_path / "rules.yaml").stat().st_mode & 0o777 == 0o600
     assert run("zeros", "check", "rules.yaml", "x.csv", "--keys", "A,B,C").status == 0
-    refuse(run("zeros", "suggest", "x.csv", "--keys", "A", "--out", "x.csv/r"), 1, ["rules.yaml", "x.csv"])
+    again = run("zeros", "suggest", "x.csv", "--keys", "A,B,C", "--out", "rules.yaml")
+    refuse(again, 1, ["rules.yaml", "x.csv"])
+    assert "rules.yaml exists" in again.err
+    found = run(
+        "assess", "x.csv", "--keys", "A,B,C", "--fraction", "1", "--zeros", "rules.yaml", "--out", "r", "--json"
+    )
+    assert json.loads(found.out)["zeros"]["rules"] == 2
+    found = run("zeros", "suggest", "x.csv", "--keys", "A", "--out", "x.csv/r")
+    refuse(found, 1, found.names)
+    assert "cannot be written" in found.err
+
+
+def test_contradicted_rules_are_refused_or_the_records_left_out(run, data, rules):
+    wanted = ("assess", data, "--keys", "AGE,SEX", "--population", "75", "--zeros", rules, "--out", "r")
+    found = run(*wanted)
+    refuse(found, 1, ["data.csv", "rules.yaml"])
+    assert "25 records contradict the rules: rule 2 (rules.yaml, line 3): rows 2, 6, 10" in found.err
+    assert "--drop-contradictions" in found.err
+    found = run(*wanted, "--drop-contradictions")
+    assert found.status == 0, found.err
+    assert "25 records that contradict them left out" in " ".join(found.out.split())
+    with open("r/summary.json") as file:
+        summary = json.load(file)
+    assert summary["zeros"]["left_out"] == 25
+    assert (summary["input"]["used"], summary["input"]["rows"]) == (75, 100)
 
 
 def test_bad_rules_are_refused(run, data, tmp_path):

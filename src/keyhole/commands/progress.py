@@ -7,11 +7,13 @@ from threading import Timer
 
 from rich.console import Console
 
+from keyhole.kernels.jit import CACHE_FOLDER
 from keyhole.sampling import Progress
 
 EVERY_SECONDS = 10.0
 OnProgress = Callable[[Progress], None]
-PREPARING = "Preparing; the first run after installing compiles for about a minute ..."
+COMPILING = "Compiling once (about a minute) ..."
+PREPARING = "Preparing ..."
 PATIENCE_SECONDS = 3.0
 
 
@@ -19,19 +21,25 @@ PATIENCE_SECONDS = 3.0
 def show_progress(silent: bool) -> Iterator[OnProgress | None]:
     """Yield what `assess` calls with each event; progress goes to standard error."""
     console = Console(stderr=True, highlight=False, markup=False)
+    told = PREPARING if is_compiled() else COMPILING
     if silent:
         yield None
     elif console.is_terminal:
-        with console.status(PREPARING) as status:
+        with console.status(told) as status:
             yield lambda event: status.update(str(event))
     else:
         # Somebody who waits should know why; a run that is over at once says nothing.
-        waiting = Timer(PATIENCE_SECONDS, console.print, args=(PREPARING,))
+        waiting = Timer(PATIENCE_SECONDS, console.print, args=(told,))
         waiting.start()
         try:
             yield _plain(console, waiting)
         finally:
             waiting.cancel()
+
+
+def is_compiled() -> bool:
+    """Say whether machine code was kept by an earlier run; if it is not all of it, the rest is compiled."""
+    return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob("*.nbc"))
 
 
 def _plain(console: Console, waiting: Timer) -> OnProgress:

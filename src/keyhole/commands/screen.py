@@ -63,6 +63,16 @@ def number(value: float) -> str:
     return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
 
 
+def percent(share: float) -> str:
+    """A share in percent; what is there but rounds to nothing is not called nothing."""
+    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+
+
+def plural(count: int, word: str) -> str:
+    """A number and its noun."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
 def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
     """The table below the sentence: input, assumptions, model, convergence."""
     source, model, seconds = summary["input"], summary["model"], summary["seconds"]
@@ -111,8 +121,14 @@ def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> Non
 def _zeros(zeros: dict[str, Any] | None) -> str:
     if zeros is None:
         return "none given (--zeros): every combination is taken as possible"
-    excluded = f"{zeros['impossible_cells']:,} combinations ({100 * zeros['share']:.1f} %)"
-    return f"{zeros['rules']} rules exclude {excluded}"
+    told = (
+        f"{plural(zeros['rules'], 'rule')} exclude{'s' if zeros['rules'] == 1 else ''} "
+        f"{zeros['impossible_cells']:,} combinations ({percent(zeros['share'])})"
+    )
+    if zeros["left_out"]:
+        contradict = "contradicts" if zeros["left_out"] == 1 else "contradict"
+        told += f"; {plural(zeros['left_out'], 'record')} that {contradict} them left out (--drop-contradictions)"
+    return told
 
 
 def _stopping(settings: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from keyhole.commands.options import json_flag
 
 if TYPE_CHECKING:
     from keyhole.microdata import Microdata
-    from keyhole.zeros import Zeros
+    from keyhole.zeros import Zeros, ZerosCheck
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SHOWN_ROWS = 10
@@ -57,7 +57,7 @@ def check(
     Example:
       keyhole zeros check rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.commands.screen import print_json, print_table
+    from keyhole.commands.screen import print_json
     from keyhole.zeros import check_zeros
 
     data = _read(file, keys, codebook, allow_identifier)
@@ -75,22 +75,7 @@ def check(
             }
         )
         return 0
-    body = [
-        (
-            rule.name,
-            rule.label or rule.words,
-            f"{rule.cells:,} ({100 * rule.share:.1f} %)",
-            ("yes, by " + ", ".join(rule.covered_by)) if rule.redundant else "no",
-            _list_rows(rule.rows.tolist()),
-        )
-        for rule in found.rules
-    ]
-    print_table(("Rule", "Impossible", "Cells removed", "Redundant", "Rows that contradict"), body)
-    click.echo(
-        f"{len(found.rules)} rules exclude {found.impossible_cells:,} of {found.cells:,} combinations "
-        f"({100 * found.share:.1f} %), as {found.impossible_boxes} disjoint boxes. "
-        f"Records that contradict them: {len(found.rows):,}."
-    )
+    _print_check(found, len(data.codes))
     return 0
 
 
@@ -123,15 +108,20 @@ def suggest(
 ) -> int:
     """Write candidate rules for FILE: combinations that nobody has and that chance does not explain.
 
-    A person has to confirm each one: rare is not impossible.
+    A person has to confirm each one: rare is not impossible. Entries left in the file count as rules, so delete
+    those that you cannot confirm before you give the file to `assess --zeros`.
 
     \b
     Example:
       keyhole zeros suggest survey.csv --keys AGE,MARST,EDUC --out rules.yaml
     """
+    from keyhole.commands.screen import plural
+    from keyhole.errors import OutputError
     from keyhole.files import write_text
     from keyhole.zeros import format_suggestions, suggest_zeros
 
+    if out is not None and out.exists():
+        raise OutputError(f"{out} exists, and may hold rules that somebody has confirmed: choose another with --out.")
     data = _read(file, keys, codebook, allow_identifier)
     found = suggest_zeros(data, false_discovery=false_discovery, order=3 if order == "3" else 2)
     text = format_suggestions(found)
@@ -139,7 +129,13 @@ def suggest(
         click.echo(text, nl=False)
     else:
         write_text(text, out)
-        click.echo(f"{len(found.items)} suggestions in {out}: read each and keep those that are truly impossible.")
+        click.echo(
+            f"{plural(len(found.items), 'suggestion')} in {out}. Every entry in it counts as a rule: read each, and "
+            "delete those that describe people who could exist. A wrong rule makes the file look safer than it is."
+        )
+    if found.skipped:
+        sets = plural(len(found.skipped), "set")
+        click.echo(f"Not looked at, for they have too many combinations: {sets} of two or three keys.", err=True)
     return 0
 
 
@@ -164,7 +160,7 @@ def boxes(
     Example:
       keyhole zeros boxes rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.commands.screen import print_json, print_table
+    from keyhole.commands.screen import percent, plural, print_json, print_table
     from keyhole.zeros import list_boxes, list_possible_boxes
 
     zeros = _read_rules(rules, _read(file, keys, codebook, allow_identifier))
@@ -172,8 +168,15 @@ def boxes(
     if as_json:
         print_json({"boxes": [vars(line) for line in lines]})
     else:
-        body = [(f"{line.cells:,}", f"{100 * line.share:.1f} %", line.words) for line in lines]
-        print_table(("Cells", "Share", "Possible" if possible else "Impossible"), body)
+        kind = "possible" if possible else "impossible"
+        body = [(f"{line.cells:,}", percent(line.share), line.words) for line in lines]
+        if body:
+            print_table(("Combinations", "Share", kind.capitalize()), body)
+        cells = sum(line.cells for line in lines)
+        click.echo(
+            f"All {kind} combinations, {cells:,} of {zeros.cells:,} ({percent(cells / zeros.cells)}), "
+            f"as {plural(len(lines), 'box').replace('boxs', 'boxes')}; each is in one box only."
+        )
     return 0
 
 
@@ -191,6 +194,38 @@ def _read_rules(rules: Path, data: "Microdata") -> "Zeros":
     return read_zeros(rules, data.variables, {variable.name: variable for variable in data.ignored_variables})
 
 
+def _print_check(found: "ZerosCheck", records: int) -> None:
+    """Print a line for each rule, then what they amount to and what to do."""
+    from keyhole.commands.screen import percent, plural, print_table
+
+    title = ("Rule", "Says that nobody has", "Combinations", "Says nothing new", "Rows that contradict it")
+    body = [
+        (
+            rule.name,
+            rule.label or rule.words,
+            f"{rule.cells:,} ({percent(rule.share)})",
+            ("covered by " + ", ".join(rule.covered_by)) if rule.redundant else "",
+            _list_rows(rule.rows.tolist()),
+        )
+        for rule in found.rules
+    ]
+    # A column in which nothing stands only takes room.
+    shown = [place for place in range(len(title)) if place < 3 or any(line[place] for line in body)]
+    if body:
+        print_table(tuple(title[x] for x in shown), [tuple(line[x] for x in shown) for line in body])
+    click.echo(
+        f"{plural(len(found.rules), 'rule')}: {found.impossible_cells:,} of {found.cells:,} combinations "
+        f"({percent(found.share)}) are impossible, so {found.cells - found.impossible_cells:,} are possible."
+    )
+    if not len(found.rows):
+        click.echo(f"None of {plural(records, 'record')} contradicts a rule.")
+        return
+    click.echo(
+        f"{len(found.rows):,} of {plural(records, 'record')} contradict a rule. Correct the rules or the records, or "
+        "leave these records out with `keyhole assess ... --drop-contradictions`."
+    )
+
+
 def _list_rows(rows: list[int]) -> str:
     more = f" and {len(rows) - SHOWN_ROWS} more" if len(rows) > SHOWN_ROWS else ""
-    return ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + more or "none"
+    return ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + more

@@ -1,7 +1,10 @@
 """Who takes part in a split or merge, and at which side: MODEL.md section 3b (splitmerge.py has the rest).
 
-Tables of records choose one after the other, in random order, with odds given what the sides hold so far. Imputed
-blocks choose after them, all blocks of one leaf in one step: Binomial(blocks, p) go to b.
+Tables of records choose one after the other, in random order, with odds given what the sides hold so far (Dahl's
+sequential allocation). That is only the launching state of Jain and Neal (2004): further scans let every table choose
+again given all others, and the last scan is the proposal. Large profiles are hardly ever split without it: chains that
+start from one profile stay there. Imputed blocks choose after the last scan, all blocks of one leaf in one step:
+Binomial(blocks, p) go to b.
 """
 
 import math
@@ -14,6 +17,9 @@ from keyhole.kernels.draws import draw_binomial, log_rising
 from keyhole.kernels.imputed_answers import add_leaf
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.state import Floats, Integers
+
+SCANS = 5
+"""The allocation in sequence, three scans towards a launching state, and the one that is proposed."""
 
 
 class Sides(NamedTuple):
@@ -97,17 +103,27 @@ def seat_side(level, seat, i, t, side, count, answers):
 
 @kernel
 def allocate_members(
-    rng, level, seat, label, record, table, side, members, count, answers, strength, base_level, extra, propose, label_b
+    rng, level, seat, label, record, table, side, members, count, answers, strength, base_level, extra, tables_b,
+    first, propose, label_b
 ):  # fmt: skip
     """Seat the members one after the other; return log q and the number of tables at b's side.
 
+    `first`: nobody has a side yet, and tables_b = 1 is table b; else each member leaves its side before it chooses.
     With `propose` the sides are drawn, else they are what the labels say. The odds of b's side are the ratio of
     m f(table | side), f = prod (lambda_j pi_v + N_v) / (lambda_j + N_j).
     """
     log_q = 0.0
-    tables_a, tables_b = 1.0, 1.0
+    tables_a = 1.0 if first else members + 2.0 - tables_b
     for x in range(members):
         i, t = record[x], table[x]
+        if not first:
+            left = side[x]
+            for j in range(level.shape[1]):
+                if seat[i, j] == t:
+                    count[left, level[i, j]] -= 1
+                    answers[left, j] -= 1
+            tables_b -= left
+            tables_a -= 1 - left
         odds = (tables_b + extra) / (tables_a + extra)
         for j in range(level.shape[1]):
             if seat[i, j] == t:
@@ -205,10 +221,14 @@ def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a
     answers[:, :] = 0
     seat_side(sides.level, sides.seat, i_a, t_a, 0, count, answers)
     seat_side(sides.level, sides.seat, i_b, t_b, 1, count, answers)
-    log_q, real_b = allocate_members(
-        rng, sides.level, sides.seat, sides.table_label, sides.member_record, sides.member_table, sides.member_side,
-        members, count, answers, sides.base_strength, sides.base_level, extra, label_b < 0, label_b,
-    )  # fmt: skip
+    log_q, real_b = 0.0, 1
+    for scan in range(SCANS):
+        # All scans but the last find a launching state, whatever the labels are; only the last one counts.
+        log_q, real_b = allocate_members(
+            rng, sides.level, sides.seat, sides.table_label, sides.member_record, sides.member_table,
+            sides.member_side, members, count, answers, sides.base_strength, sides.base_level, extra, float(real_b),
+            scan == 0, label_b < 0 or scan < SCANS - 1, label_b,
+        )  # fmt: skip
     tables_a, tables_b = members + 2 - real_b, real_b
     if sides.leaf.shape[0] > 0:
         more_q, tables_a, tables_b = allocate_leaves(

@@ -125,7 +125,8 @@ def explain(converged: bool, chains: int, trace: Trace, gates: list[Gate]) -> st
     if converged:
         return f"{starts} agree."
     failed = ", ".join(f"{gate.name} {gate.value:.3g} (limit {gate.limit:g})" for gate in gates if not gate.passed)
-    why = {"time": "The time limit was reached", "sweeps": "The limit of sweeps was reached"}.get(
-        trace.stopped, "Sampling ended"
-    )
-    return f"NOT CONVERGED. {why} before {starts} agreed: {failed}. Allow more with --time-limit."
+    why, remedy = {
+        "time": ("The time limit was reached", "Allow more with --time-limit"),
+        "sweeps": ("The limit of sweeps was reached", "Allow more with --max-sweeps, or leave it out"),
+    }.get(trace.stopped, ("Sampling ended", "Allow more with --time-limit"))
+    return f"NOT CONVERGED. {why} before {starts} agreed: {failed}. {remedy}."

@@ -75,7 +75,7 @@ def exact_steps(variables: int) -> int:
 
 
 def choose_spacing(records: Records, uniques: int, settings: Settings) -> int:
-    """Return the sweeps between draws for which evaluating risk costs no more than sampling.
+    """Return the sweeps between draws for which evaluating risk costs about a quarter of sampling.
 
     Nanoseconds measured on one core: 70 for each answer in a sweep; for each unique 0.6 for each pair of the exact
     sum and block number, and 0.4 for each profile and set of variables.
@@ -86,4 +86,4 @@ def choose_spacing(records: Records, uniques: int, settings: Settings) -> int:
     exact = 0.2 * variables * exact_steps(variables) + 0.4 * profiles * 2.0**variables
     other = PARTICLES * variables * variables * profiles * 1.0
     draw = uniques * (exact if exact_steps(variables) <= EXACT_STEPS else other)
-    return int(min(max(math.ceil(draw / sweep), 2), 50))
+    return int(min(max(math.ceil(4.0 * draw / sweep), 5), 50))

@@ -72,13 +72,17 @@ def run_chains(
     return replace(trace, seconds={**trace.seconds, "compile": compile_seconds})
 
 
+def count_workers(settings: Settings) -> int:
+    """Return how many chains run at once."""
+    return min(settings.workers or os.cpu_count() or 1, settings.chains)
+
+
 def run_rounds(chains: list[Chain], problem: Problem, settings: Settings, on_progress: OnProgress | None) -> Trace:
     """Make rounds of doubling length until there is reason to stop."""
     most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, 8)
     wanted = FIRST_ROUND
     clock = Clock(settings.time_limit)
-    workers = settings.workers or min(os.cpu_count() or 1, settings.chains)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    with ThreadPoolExecutor(max_workers=count_workers(settings)) as pool:
         while True:
             wanted = wanted if most is None else min(wanted, most)
             run_round(pool, chains, problem, wanted, clock, on_progress)
@@ -167,8 +171,8 @@ def collect(chains: list[Chain], problem: Problem, settings: Settings, stopped: 
         estimator_error=float(errors.mean()) if problem.estimator in ("importance", "monte-carlo") else None,
         stopped=stopped,
         seconds={
-            "sampling": sum(chain.sampling_seconds for chain in chains),
-            "risk": sum(chain.risk_seconds for chain in chains),
+            "sampling": sum(chain.sampling_seconds for chain in chains) / count_workers(settings),
+            "risk": sum(chain.risk_seconds for chain in chains) / count_workers(settings),
         },
         target_ess=settings.target_ess,
     )

@@ -12,7 +12,7 @@ STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
 
 
-def make_prior(model: str, prior: str, rules: Rules | None = None, split_merge_proposals: int = 8) -> Prior:
+def make_prior(model: str, prior: str, rules: Rules | None = None, split_merge_proposals: int = 2) -> Prior:
     """Return the numbers of MODEL.md section 2 for this model and prior."""
     return Prior(
         finite=model == "mixed",

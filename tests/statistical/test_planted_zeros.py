@@ -1,0 +1,57 @@
+"""Every bug planted in the kernels for structural zeros is found by a probe that the sampler as it is passes.
+
+All copies run interpreted, in one process of their own: to compile each would take minutes.
+"""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import seed_from_name
+from tests.statistical.comparison import LEVEL, STEPS
+from tests.statistical.planted_zeros import ZEROS_BUGS
+from tests.statistical.test_planted_bugs import copy_package
+
+ROOT = Path(__file__).parents[2]
+PROBES = sorted({bug.probe for bug in ZEROS_BUGS}, key=str)
+
+
+@pytest.fixture(scope="module")
+def p_value(tmp_path_factory):
+    """The p-value of every bug by name, and of every probe on the copy without a bug."""
+    folder = tmp_path_factory.mktemp("zeros")
+    jobs = []
+    for bug in (None, *ZEROS_BUGS):
+        copy = folder / (bug.file + str(len(jobs)) if bug else "unpatched")
+        copy_package(copy, bug)
+        for probe in PROBES if bug is None else [bug.probe]:
+            name = bug.name if bug else str(probe)
+            jobs.append([name, str(copy), dataclasses.asdict(probe), seed_from_name(f"zeros {probe}") % 2**62])
+    source, target = folder / "jobs.json", folder / "results.json"
+    source.write_text(json.dumps(jobs))
+    private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.statistical.planted_zeros_child", str(source), str(target)],
+        cwd=ROOT,
+        env={**os.environ, **private},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: value for name, (value, _) in json.loads(target.read_text()).items()}
+
+
+@pytest.mark.parametrize("bug", ZEROS_BUGS, ids=lambda bug: bug.name)
+def test_planted_bug_is_found(p_value, bug):
+    assert p_value[bug.name] < LEVEL / STEPS
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=str)
+def test_copy_without_a_bug_passes(p_value, probe):
+    assert p_value[str(probe)] > LEVEL / STEPS
