@@ -78,8 +78,19 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
     """The block `convergence`, with every gate."""
     block = asdict(diagnosis)
     gates = block.pop("gates")
-    chains, sweeps = (0, 0) if trace is None else (settings.chains, trace.sweeps)
-    return {**block, "chains": chains, "sweeps": sweeps, "gates": [dict(gate) for gate in gates]}
+    run = (
+        {"chains": 0, "sweeps": 0}
+        if trace is None
+        else {
+            "chains": settings.chains,
+            "sweeps": trace.sweeps,
+            "warm_up": trace.warm_up,
+            "spacing": trace.spacing,
+            "starts": list(trace.starts),
+            "stopped": trace.stopped,
+        }
+    )
+    return {**block, **run, "gates": [dict(gate) for gate in gates]}
 
 
 def make_summary(
