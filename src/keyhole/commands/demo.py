@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from keyhole.demo import Demonstration
 
 # A demonstration should be quick: fewer effective draws than `assess` asks for, and the comparison gets less time.
-WITH_RULES: dict[str, Any] = {"target_ess": 200, "time_limit": "35s"}
-WITHOUT_RULES: dict[str, Any] = {"target_ess": 200, "time_limit": "15s"}
+WITH_RULES: dict[str, Any] = {"target_ess": 200, "time_limit": "30s"}
+WITHOUT_RULES: dict[str, Any] = {"target_ess": 200, "time_limit": "12s"}
 RULES_RUN = "with rules"
 COMPARISON = "without rules, for comparison"
 

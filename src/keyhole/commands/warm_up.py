@@ -12,8 +12,8 @@ def command() -> int:
     Needed only once after installing or upgrading; without it the first `assess` does the same.
     """
     started = time.perf_counter()
-    from keyhole.sampling.warm_up import warm_up
+    from keyhole.sampling.warm_up import ESTIMATORS, warm_up
 
-    warm_up()
+    warm_up(ESTIMATORS)
     click.echo(f"Ready: compiled in {time.perf_counter() - started:.0f} s.")
     return 0

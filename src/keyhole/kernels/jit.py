@@ -77,3 +77,9 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     finally:
         config.CACHE_DIR = before
     return compiled
+
+
+def compile_for(compiled: Any, arguments: tuple[Any, ...]) -> None:
+    """Compile a kernel for arguments of these types, without running it."""
+    typeof: Any = numba.typeof
+    compiled.compile(tuple(typeof(argument) for argument in arguments))

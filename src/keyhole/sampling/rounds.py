@@ -21,6 +21,7 @@ from keyhole.sampling.convergence import check_model_gates, check_record_gates, 
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.start import STARTS
 from keyhole.sampling.trace import Progress, Trace
+from keyhole.sampling.warm_up import warm_up
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
@@ -62,7 +63,7 @@ def run_chains(
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
     clock = time.perf_counter()
-    warm_up_kernels()
+    warm_up((settings.estimator,))
     compile_seconds = time.perf_counter() - clock
     problem = make_problem(records, unique_record, population, settings, zeros)
     seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
@@ -206,10 +207,3 @@ def pad_kept(chains: list[Chain], draws: range) -> dict[str, NDArray[Any]]:
         "record_concentration": np.array([[item[1] for item in items] for items in stacked]),
         "shared_concentration": np.array([[item[2] for item in items] for items in stacked]),
     }
-
-
-def warm_up_kernels() -> None:
-    """Compile, or load from the cache, everything that a run calls."""
-    from keyhole.sampling.warm_up import warm_up
-
-    warm_up()

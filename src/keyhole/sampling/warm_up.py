@@ -1,18 +1,77 @@
-"""Compile everything once, on a file of four records."""
+"""Compile everything once, on a file of four records.
+
+With an empty cache that takes a minute, so a second process compiles about half of the kernels meanwhile: both write
+to the same cache, and the sweep then finds all its parts there. If the second process fails, this one compiles all.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from keyhole.kernels import jit
+from keyhole.kernels.concentrations import draw_concentrations
+from keyhole.kernels.impossible import draw_impossible
+from keyhole.kernels.imputed_answers import draw_impossible_answers
+from keyhole.kernels.labels import draw_labels
+from keyhole.kernels.levels import draw_base_level, draw_base_strength
+from keyhole.kernels.seats import draw_seats
+from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Records
+from keyhole.kernels.weights import draw_weight_concentration
 from keyhole.sampling.chain import advance, start_chain
-from keyhole.sampling.problem import make_problem
+from keyhole.sampling.problem import Problem, make_problem
+from keyhole.sampling.start import empty_state, make_state_work
 from keyhole.settings import Settings
 
+ESTIMATORS = ("exact", "monte-carlo", "population")
+THEIRS: tuple[Any, ...] = (
+    draw_splits_and_merges,
+    draw_impossible_answers,
+    draw_concentrations,
+    draw_base_strength,
+    draw_base_level,
+    draw_weight_concentration,
+)
+OURS: tuple[Any, ...] = (draw_seats, draw_labels, draw_impossible)
 
-def warm_up() -> None:
-    """Run every model and estimator on four records, so that all kernels are compiled and cached."""
+
+def make_example(estimator: str = "exact") -> Problem:
+    """Return four records with two variables of two levels."""
     level = np.array([[0, 2], [1, 3], [0, 3], [1, 2]], np.int32)
     records = Records(level, np.full(4, 2), np.array([0, 2, 4]))
-    for estimator in ("exact", "monte-carlo", "population"):
-        settings = Settings(estimator=estimator)
-        problem = make_problem(records, np.arange(4), 10, settings, None)
+    return make_problem(records, np.arange(4), 10, Settings.model_validate({"estimator": estimator}), None)
+
+
+def compile_kernels(kernels: Sequence[Any]) -> None:
+    """Compile kernels for the arrays of a run, without running them."""
+    problem = make_example()
+    state = empty_state(problem.records, 520)
+    work = make_state_work(problem.records, problem.prior, 520)
+    arguments = (np.random.default_rng(0), problem.records, problem.prior, state, work)
+    for kernel in kernels:
+        jit.compile_for(kernel, arguments)
+
+
+def compile_in_two_processes() -> None:
+    """Compile the larger kernels, half of them in a second process."""
+    command = [sys.executable, "-m", "keyhole.sampling.warm_up"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet):
+        compile_kernels(OURS)
+
+
+def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
+    """Run these estimators on four records, so that all that they need is compiled and cached."""
+    cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
+    if cold and not jit.config.DISABLE_JIT and sys.executable:
+        compile_in_two_processes()
+    for estimator in estimators:
+        problem = make_example(estimator)
         advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+
+
+if __name__ == "__main__":
+    compile_kernels(THEIRS)
