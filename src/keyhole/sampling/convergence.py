@@ -50,7 +50,10 @@ def rhat(draws: Floats) -> float:
         return 1.0
     if (np.ptp(draws, axis=1) == 0.0).all():
         return float("inf")
-    return float(array_stats().rhat(draws, chain_axis=0, draw_axis=1, method="rank"))
+    # Draws that hardly vary (a count that is nearly always the same) may leave nothing to divide by: no verdict then.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(array_stats().rhat(draws, chain_axis=0, draw_axis=1, method="rank"))
+    return value if np.isfinite(value) else float("inf")
 
 
 def effective_draws(draws: Floats, method: str) -> float:
@@ -58,7 +61,9 @@ def effective_draws(draws: Floats, method: str) -> float:
     if np.ptp(draws) == 0.0:
         return float(draws.size)
     prob = (0.05, 0.95) if method == "tail" else None
-    return float(array_stats().ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(array_stats().ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
+    return value if np.isfinite(value) else 0.0
 
 
 def check_risk_gates(quantities: dict[str, Floats], target_ess: int) -> list[Gate]:
