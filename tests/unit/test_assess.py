@@ -157,3 +157,12 @@ def test_rules_that_leave_nobody_are_refused(tmp_path):
     rules.write_text("impossible:\n  - {A: [1, 2, 3]}\n")
     with pytest.raises(RulesError):
         keyhole.assess(FRAME, "A,B", population=5, zeros=rules, drop_contradictions=True)
+
+
+def test_the_population_estimator_is_refused_with_rules(tmp_path):
+    """It would simulate impossible people and call the risk too low."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("impossible:\n  - {A: [1], B: [9]}\n")
+    frame = pl.DataFrame({"A": [1, 2, 2, 1], "B": [1, 1, 9, 1]})
+    with pytest.raises(keyhole.KeyholeError, match="population"):
+        keyhole.assess(frame, "A,B", population=50, zeros=rules, estimator="population")

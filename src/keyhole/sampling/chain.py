@@ -5,6 +5,7 @@ Sweeps and risks have a generator each, so that the path of a chain does not dep
 
 import time
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError
 from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.keep import Kept
-from keyhole.kernels.state import State
+from keyhole.kernels.state import Floats, State
 from keyhole.kernels.sweep import run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
 from keyhole.sampling.evaluate import evaluate_draw
@@ -26,16 +27,19 @@ KEPT_DRAWS = 200
 """Draws of a chain whose profiles are kept, at most; beyond it every second one is let go."""
 
 
+Item = TypeVar("Item")
+
+
 @dataclass
-class Thinned:
+class Thinned(Generic[Item]):
     """A list that holds every `stride`-th of the items offered; the stride doubles when it is full."""
 
     limit: int
     stride: int = 1
     offered: int = 0
-    items: list[object] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
 
-    def offer(self, item: object) -> None:
+    def offer(self, item: Item) -> None:
         """Take the item if it is its turn."""
         if self.offered % self.stride == 0:
             self.items.append(item)
@@ -43,6 +47,13 @@ class Thinned:
                 self.items = self.items[::2]
                 self.stride *= 2
         self.offered += 1
+
+
+Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""r1 and r2 of the sample uniques in one draw."""
+
+KeptDraw = tuple[Kept, Floats, Floats]
+"""Weights and profiles of one draw, the shape and rate of the records' concentrations, and the shared one."""
 
 
 @dataclass
@@ -56,8 +67,8 @@ class Chain:
     state: State
     work: Work
     cell_work: CellWork | None
-    risks: Thinned
-    kept: Thinned
+    risks: Thinned[Risks]
+    kept: Thinned[KeptDraw]
     quantities: list[dict[str, float]] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     sampling_seconds: float = 0.0
@@ -120,9 +131,9 @@ def _cell_work(chain: Chain, problem: Problem) -> CellWork | None:
 def stack_risks(chain: Chain, draws: range) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return r1 and r2 (draw, unique) of the kept draws whose number is in `draws`."""
     chosen = [item for x, item in enumerate(chain.risks.items) if x * chain.risks.stride in draws]
-    return np.stack([item[0] for item in chosen]), np.stack([item[1] for item in chosen])  # type: ignore[index]
+    return np.stack([item[0] for item in chosen]), np.stack([item[1] for item in chosen])
 
 
-def stack_kept(chain: Chain, draws: range) -> list[tuple[Kept, NDArray[np.float64], NDArray[np.float64]]]:
+def stack_kept(chain: Chain, draws: range) -> list[KeptDraw]:
     """Return the kept profiles whose draw number is in `draws`."""
-    return [item for x, item in enumerate(chain.kept.items) if x * chain.kept.stride in draws]  # type: ignore[misc]
+    return [item for x, item in enumerate(chain.kept.items) if x * chain.kept.stride in draws]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.errors import SettingsError
 from keyhole.kernels.state import Integers, Prior, Records
 from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import make_prior
@@ -44,6 +45,11 @@ def make_problem(
     records: Records, unique_record: Integers, population: int, settings: Settings, zeros: Zeros | None
 ) -> Problem:
     """Choose estimator and spacing from the sizes alone, never from the clock: the same data, the same run."""
+    if zeros is not None and settings.estimator == "population":
+        raise SettingsError(
+            "the estimator 'population' simulates people without looking at rules: "
+            "use 'exact' or 'monte-carlo' with zeros, or leave the rules out."
+        )
     cells = np.ascontiguousarray(records.level[unique_record])
     variables = records.level.shape[1]
     estimator: str = settings.estimator

@@ -62,10 +62,10 @@ def run_chains(
     on_progress: OnProgress | None = None,
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
+    problem = make_problem(records, unique_record, population, settings, zeros)
     clock = time.perf_counter()
     warm_up((settings.estimator,))
     compile_seconds = time.perf_counter() - clock
-    problem = make_problem(records, unique_record, population, settings, zeros)
     seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
     starts = [problem.profiles if problem.prior.finite else STARTS[c % len(STARTS)] for c in range(settings.chains)]
     chains = [start_chain(c, starts[c], seeds[c], problem) for c in range(settings.chains)]
