@@ -3,10 +3,9 @@
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from keyhole.certain import find_certain, make_certain
 from keyhole.errors import InputError, RulesError, SettingsError
 from keyhole.files import sha256
 from keyhole.manifest import make_manifest
-from keyhole.microdata import Microdata, count_cells, encode, read_microdata
+from keyhole.microdata import Microdata, SourceOptions, count_cells, encode, read_microdata
 from keyhole.risk import summarise_risk
 from keyhole.sampling import Progress, diagnose, run_chains
 from keyhole.settings import make_settings
@@ -33,17 +32,23 @@ def assess(
     *,
     drop_contradictions: bool = False,
     allow_identifier: Sequence[str] = (),
+    query: str | None = None,
+    count: str | None = None,
+    bands: Mapping[str, Any] | None = None,
+    user_missing: Literal["keep", "blank"] = "keep",
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Any,
 ) -> Assessment:
     """Estimate the disclosure risk of a file or dataframe.
 
-    source: path of a CSV, TSV or Parquet file, or a dataframe of any library; keys: the columns an intruder
-    could know. Give the population's size or the sampling fraction. Any option of `Settings` may follow.
+    source: path of a file (CSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
+    of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction.
+    count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(**settings)
-    microdata = read_microdata(source, keys, codebook, allow_identifier)
+    reading = SourceOptions(query, count, bands, user_missing)
+    microdata = read_microdata(source, keys, codebook, allow_identifier, chosen.missing, reading)
     rules = None if zeros is None else _read_rules(zeros, microdata)
     left_out = 0
     if rules is not None:
@@ -115,6 +120,4 @@ def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tu
     kept[found.records] = False
     if kept.sum() < 2:
         raise RulesError("the rules call all records but one impossible: correct the rules.")
-    row_used = microdata.row_used.copy()
-    row_used[np.flatnonzero(microdata.row_used)[~kept]] = False
-    return replace(microdata, codes=microdata.codes[kept], row_used=row_used), len(found.records)
+    return microdata.keep(kept), len(found.records)

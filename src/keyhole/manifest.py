@@ -34,6 +34,7 @@ def make_manifest(
             "keys": [variable.name for variable in microdata.variables],
             "ignored_keys": list(microdata.ignored),
             "levels": list(microdata.levels),
+            **microdata.reading,
         },
         "rules": rules_fingerprint,
         "kernels": kernel_hash(),

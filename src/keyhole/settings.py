@@ -43,7 +43,7 @@ class Settings(BaseModel):
     )
     mc_draws: int = option(500, "Draws for each cell with the estimator 'monte-carlo'.", low=1, high=1_000_000)
     missing: Literal["category", "drop", "model"] = option(
-        "category", "What a blank key value is: a category of its own (the other two come later)."
+        "category", "A blank key value is a category of its own, or its record is dropped (model comes later)."
     )
     chains: int = option(4, "Independent chains; their agreement is the test of convergence.", low=1, high=256)
     seed: int = option(1, "Seed; the same seed gives the same numbers.", low=0, high=2**63 - 1)
@@ -55,8 +55,8 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def refuse_what_has_no_effect(self) -> Self:
         """An option that would be ignored is refused, so that nobody believes it was used."""
-        if self.missing != "category":
-            raise ValueError(f"missing '{self.missing}' is not available yet: use 'category'")
+        if self.missing == "model":
+            raise ValueError("missing 'model' is not available yet: use 'category' or 'drop'")
         if self.model != "mixed" and self.profiles != _default("profiles"):
             raise ValueError("profiles is an option of the model 'mixed': add model 'mixed' or leave it out")
         if self.estimator != "monte-carlo" and self.mc_draws != _default("mc_draws"):

@@ -30,6 +30,7 @@ def describe_input(microdata: Microdata, counts: CellCounts, population: int, se
         "distinct_cells": counts.distinct,
         "missing": settings.missing,
         "ignored_keys": list(microdata.ignored),
+        **microdata.reading,
     }
 
 
@@ -118,10 +119,10 @@ def make_summary(
 
 def make_records(microdata: Microdata, counts: CellCounts, risk: Risk) -> pl.DataFrame:
     """One row per input row, in order; risk only where a record is alone in its cell."""
-    used = np.flatnonzero(microdata.row_used)
+    record_row = microdata.record_row
     cell_count = np.zeros(microdata.rows, dtype=np.int64)
-    cell_count[used] = counts.cell_count
-    unique_row = used[counts.unique_record]
+    cell_count[record_row] = counts.cell_count
+    unique_row = record_row[counts.unique_record]
     sample_unique = np.zeros(microdata.rows, dtype=np.int8)
     sample_unique[unique_row] = 1
     columns: dict[str, Any] = {

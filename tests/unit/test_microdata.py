@@ -151,7 +151,7 @@ BAD_FILES = {
     "zip called csv": ("x.csv", b"PK\x03\x04AGE", "zip"),
     "gzip": ("x.csv.gz", b"\x1f\x8b\x08", "gzip"),
     "cut parquet": ("x.parquet", b"PAR1abcdefgh", "not a readable Parquet"),
-    "spss": ("x.sav", b"AGE", "cannot be read yet"),
+    "spss": ("x.sav", b"AGE", "is not SPSS"),
     "long row": ("x.csv", b"AGE,SEX\n1,2\n1,2,3\n", "row 2 has 3 values"),
     "short row": ("x.csv", b"AGE,SEX\n1,2\n1\n", "row 2 has fewer"),
     "two columns of one name": ("x.csv", b"AGE,SEX,AGE\n1,2,3\n1,2,4\n", "2 columns named 'AGE'"),

@@ -12,7 +12,7 @@ BAD = {
     "prior": "flat",
     "estimator": "guess",
     "mc_draws": 0,
-    "missing": "drop",
+    "missing": "ignore",
     "chains": 0,
     "seed": -1,
     "workers": 0,

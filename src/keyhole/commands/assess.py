@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 from keyhole.commands.options import given, json_flag, quiet_flag, settings_flags
+from keyhole.commands.source import choose_source, source_flags, source_stem
 
 NOT_CONVERGED = 3
 
 
 @click.command("assess", short_help="Estimate the disclosure risk of a file.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
 @click.option("--population", type=int, metavar="N", help="People in the population the sample is drawn from.")
 @click.option("--fraction", type=float, metavar="F", help="Share of the population in the sample, in place of N.")
@@ -20,11 +21,12 @@ NOT_CONVERGED = 3
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
+@source_flags()
 @settings_flags()
 @json_flag
 @quiet_flag
 def command(
-    file: Path,
+    file: Path | None,
     keys: str,
     population: int | None,
     fraction: float | None,
@@ -33,24 +35,28 @@ def command(
     drop_contradictions: bool,
     out: Path | None,
     allow_identifier: tuple[str, ...],
+    url: str | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> int:
     """Estimate how many people in FILE could be picked out by the key variables.
 
-    FILE is a table in CSV, TSV or Parquet with one row per person, a simple random sample of the population.
+    FILE is a table with one row per person, a simple random sample of the population: CSV or TSV (also gzipped),
+    Parquet, SPSS (.sav, .zsav, .por), Stata (.dta), SAS (.sas7bdat, .xpt), or a database (--url and --query).
 
     \b
-    Example:
+    Examples:
       keyhole assess survey.csv --keys AGE,SEX,MARST --population 953076
+      keyhole assess survey.sav --keys AGE,SEX --band AGE=0,15,30,45,60,75 --population 953076
 
     The result folder holds summary.json, records.csv (the risk of every record), draws.nc (for ArviZ) and
     manifest.json. Only its owner can read it.
     """
     if (population is None) == (fraction is None):
         raise click.UsageError("give one of --population N and --fraction F.")
-    folder = out if out is not None else Path(f"{file.stem}.keyhole")
+    source = choose_source(file, url, options["query"])
+    folder = out if out is not None else Path(f"{source_stem(source)}.keyhole")
 
     from keyhole import assess
     from keyhole.commands.progress import show_progress
@@ -60,7 +66,7 @@ def command(
     check_output(folder)
     with show_progress(quiet or as_json) as on_progress:
         assessment = assess(
-            file,
+            source,
             keys,
             population=population,
             fraction=fraction,

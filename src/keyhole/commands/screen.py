@@ -78,21 +78,21 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
     source, model, seconds = summary["input"], summary["model"], summary["seconds"]
     keys = ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"]) or "none that tells people apart"
     found = [
-        (
-            "Records",
-            f"{source['used']:,} of {source['rows']:,} rows, from a population of {source['population']:,}",
-        ),
+        ("Records", f"{_records(source)}, from a population of {source['population']:,}"),
         ("Keys (categories)", f"{keys}; {source['cells']:,} possible combinations"),
         ("Alone in the sample", f"{source['sample_uniques']:,}"),
         ("Alone in the population", f"tau1 = {about(summary['tau1'])}"),
         ("Correct matches expected", f"tau2 = {about(summary['tau2'])}"),
         ("Impossible combinations", _zeros(summary["zeros"])),
-        ("Assumed", "records are a simple random sample, one record per person; a blank key is a category"),
+        ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
         ("Stopping", _stopping(summary["settings"])),
         ("Convergence", summary["convergence"]["message"]),
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
+    if source.get("bands"):
+        cut = "; ".join(f"{name}: {text}" for name, text in source["bands"].items())
+        found.insert(2, ("Bands (--band)", cut))
     if source["ignored_keys"]:
         found.insert(2, ("Keys left out", f"{', '.join(source['ignored_keys'])}: one category, tells nobody apart"))
     if folder is not None:
@@ -129,6 +129,18 @@ def _zeros(zeros: dict[str, Any] | None) -> str:
         contradict = "contradicts" if zeros["left_out"] == 1 else "contradict"
         told += f"; {plural(zeros['left_out'], 'record')} that {contradict} them left out (--drop-contradictions)"
     return told
+
+
+def _records(source: dict[str, Any]) -> str:
+    if source.get("count"):
+        return f"{source['used']:,} in a table of {source['rows']:,} rows (counted by {source['count']})"
+    return f"{source['used']:,} of {source['rows']:,} rows"
+
+
+def _blank(source: dict[str, Any]) -> str:
+    if source["missing"] == "drop":
+        return f"{plural(source['dropped'], 'record')} with a blank key left out (--missing drop)"
+    return "a blank key is a category"
 
 
 def _stopping(settings: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from keyhole.commands.options import json_flag
+from keyhole.commands.options import given, json_flag
+from keyhole.commands.source import choose_source, source_flags
 
 if TYPE_CHECKING:
     from keyhole.microdata import Microdata
@@ -28,6 +29,7 @@ def data_flags(function: Function) -> Function:
             help="Accept a key that looks like an identifier.",
         ),
     )
+    function = source_flags()(function)
     for flag in reversed(flags):
         function = flag(function)
     return function
@@ -40,16 +42,17 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("rules", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @data_flags
 @json_flag
 def check(
     rules: Path,
-    file: Path,
+    file: Path | None,
     keys: str | None,
     codebook: Path | None,
     allow_identifier: tuple[str, ...],
     as_json: bool,
+    **reading: Any,
 ) -> int:
     """Say what each rule of RULES removes, which are redundant, and which records of FILE contradict them.
 
@@ -60,7 +63,7 @@ def check(
     from keyhole.commands.screen import print_json
     from keyhole.zeros import check_zeros
 
-    data = _read(file, keys, codebook, allow_identifier)
+    data = _read(file, keys, codebook, allow_identifier, reading)
     found = check_zeros(_read_rules(rules, data), data)
     if as_json:
         print_json(
@@ -80,7 +83,7 @@ def check(
 
 
 @command.command("suggest")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @data_flags
 @click.option("--out", type=click.Path(path_type=Path), help="Write the rules file here, not to the screen.")
 @click.option(
@@ -98,13 +101,14 @@ def check(
     help="Look at margins up to this many variables.",
 )
 def suggest(
-    file: Path,
+    file: Path | None,
     keys: str | None,
     codebook: Path | None,
     allow_identifier: tuple[str, ...],
     out: Path | None,
     false_discovery: float,
     order: str,
+    **reading: Any,
 ) -> int:
     """Write candidate rules for FILE: combinations that nobody has and that chance does not explain.
 
@@ -122,7 +126,7 @@ def suggest(
 
     if out is not None and out.exists():
         raise OutputError(f"{out} exists, and may hold rules that somebody has confirmed: choose another with --out.")
-    data = _read(file, keys, codebook, allow_identifier)
+    data = _read(file, keys, codebook, allow_identifier, reading)
     found = suggest_zeros(data, false_discovery=false_discovery, order=3 if order == "3" else 2)
     text = format_suggestions(found)
     if out is None:
@@ -141,18 +145,19 @@ def suggest(
 
 @command.command("boxes")
 @click.argument("rules", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @data_flags
 @click.option("--possible", is_flag=True, help="Show the boxes of possible combinations instead.")
 @json_flag
 def boxes(
     rules: Path,
-    file: Path,
+    file: Path | None,
     keys: str | None,
     codebook: Path | None,
     allow_identifier: tuple[str, ...],
     possible: bool,
     as_json: bool,
+    **reading: Any,
 ) -> int:
     """Show the disjoint boxes that RULES become on the categories of FILE.
 
@@ -163,7 +168,7 @@ def boxes(
     from keyhole.commands.screen import percent, plural, print_json, print_table
     from keyhole.zeros import list_boxes, list_possible_boxes
 
-    zeros = _read_rules(rules, _read(file, keys, codebook, allow_identifier))
+    zeros = _read_rules(rules, _read(file, keys, codebook, allow_identifier, reading))
     lines = list_possible_boxes(zeros) if possible else list_boxes(zeros)
     if as_json:
         print_json({"boxes": [vars(line) for line in lines]})
@@ -180,12 +185,21 @@ def boxes(
     return 0
 
 
-def _read(file: Path, keys: str | None, codebook: Path | None, allow_identifier: tuple[str, ...]) -> "Microdata":
-    from keyhole.microdata import read_codebook, read_microdata
+def _read(
+    file: Path | None,
+    keys: str | None,
+    codebook: Path | None,
+    allow_identifier: tuple[str, ...],
+    reading: dict[str, Any],
+) -> "Microdata":
+    from keyhole.microdata import SourceOptions, read_codebook, read_microdata
+
+    source = choose_source(file, reading.pop("url"), reading["query"])
 
     if keys is None and codebook is None:
         raise click.UsageError("give --keys A,B,C or a --codebook.")
-    return read_microdata(file, keys or tuple(read_codebook(codebook)), codebook, allow_identifier)
+    names = keys or tuple(read_codebook(codebook))
+    return read_microdata(source, names, codebook, allow_identifier, options=SourceOptions(**given(reading)))
 
 
 def _read_rules(rules: Path, data: "Microdata") -> "Zeros":

@@ -2,16 +2,21 @@
 
 from keyhole.microdata.codebook import read_codebook
 from keyhole.microdata.encoding import CellCounts, count_cells, encode
+from keyhole.microdata.inspection import Inspection, inspect_source
+from keyhole.microdata.options import SourceOptions
 from keyhole.microdata.reading import read_microdata
 from keyhole.microdata.variables import BLANK, Microdata, Variable
 
 __all__ = [
     "BLANK",
     "CellCounts",
+    "Inspection",
     "Microdata",
+    "SourceOptions",
     "Variable",
     "count_cells",
     "encode",
+    "inspect_source",
     "read_codebook",
     "read_microdata",
 ]

@@ -13,21 +13,39 @@ from keyhole.microdata.columns import NUMBER
 from keyhole.microdata.variables import BLANK, Variable
 
 NOT_IN_BOOK = -2
+MOST_CATEGORIES = 100_000
+MANY_NUMBERS = 200  # ages and years of birth are fewer; more different numbers without a codebook are a measurement
+FEW_FRACTIONS = 10  # half rooms and the like; more different numbers with fractions are a measurement
 
 
 def encode_column(
-    column: pl.Series, book: Variable | None, where: str, insist: bool = False
+    column: pl.Series,
+    book: Variable | None,
+    labels: Variable | None,
+    where: str,
+    rows: NDArray[np.int64],
+    records: int,
+    insist: bool = False,
 ) -> tuple[Variable, NDArray[np.int32]]:
-    """Return the variable and the index of each record's category."""
-    if column.dtype.is_nested():
-        raise InputError(f"{where}: column '{column.name}' holds lists or structures, not categories.")
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-    values = column.drop_nulls().unique(maintain_order=True)
-    if not insist:
-        _refuse_identifier(column.name, len(values), len(book.categories) if book else 0, len(column), where)
+    """Return the variable and the index of each row's category.
+
+    book: all categories there are; labels: categories the file names, to which those observed are added.
+    rows: the input row of each value, from 0; records: how many records the column is about.
+    """
+    column, values = distinct_values(column, where)
+    if len(values) > MOST_CATEGORIES:
+        raise InputError(
+            f"{where}: key '{column.name}' has more than {MOST_CATEGORIES:,} different values, too many for a key: "
+            f"leave it out, or put it into bands with --band {column.name}=0,15,30 (lower limits)."
+        )
     texts = value_texts(values)
-    variable = _variable(column, texts, book)
+    if not insist:
+        measured: set[str] = set() if book else set(texts) - set(labels.categories if labels else ())
+        _refuse_fractions(column.name, measured, where)
+        _refuse_identifier(column.name, len(values), records, where)
+        _refuse_many_numbers(column.name, measured, where)
+        _refuse_long_book(column.name, book or labels, records, where)
+    variable = _variable(column, texts, book, labels)
     place = {category: index for index, category in enumerate(variable.categories)}
     blank = place.get(BLANK, NOT_IN_BOOK)
     codes = np.full(len(column), blank, dtype=np.int32)
@@ -38,10 +56,19 @@ def encode_column(
     unknown = np.flatnonzero(codes == NOT_IN_BOOK)
     if len(unknown):
         raise CodebookError(
-            f"{where} row {unknown[0] + 1}, column '{column.name}': the value is not in the codebook "
+            f"{where} row {rows[unknown[0]] + 1}, column '{column.name}': the value is not in the codebook "
             f"({len(unknown)} such rows); add its category to the codebook or correct the rows."
         )
     return variable, codes
+
+
+def distinct_values(column: pl.Series, where: str) -> tuple[pl.Series, pl.Series]:
+    """Return the column with NaN as null, and its different values in the order of their first rows."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        raise InputError(f"{where}: column '{column.name}' holds lists, structures or bytes, not categories.")
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    return column, column.drop_nulls().unique(maintain_order=True)
 
 
 def value_texts(values: pl.Series) -> list[str]:
@@ -51,36 +78,105 @@ def value_texts(values: pl.Series) -> list[str]:
     return whole_numbers([text.strip() for text in values.cast(pl.String).to_list()])
 
 
+def is_blank(column: pl.Series) -> NDArray[np.bool_]:
+    """Say which values are blank: nothing, spaces or NaN."""
+    blank = column.is_null()
+    if column.dtype.is_float():
+        blank |= column.is_nan().fill_null(value=False)
+    elif column.dtype == pl.String:
+        blank |= (column.str.strip_chars() == BLANK).fill_null(value=False)
+    return blank.to_numpy()
+
+
 def order_categories(texts: set[str]) -> tuple[str, ...]:
     """Order numbers as numbers, then the rest as text."""
-
-    def rank(text: str) -> tuple[bool, float, str]:
-        number = NUMBER.fullmatch(text) is not None
-        return (not number, float(text) if number else 0.0, text)
-
-    return tuple(sorted(texts, key=rank))
+    return tuple(sorted(texts, key=_rank))
 
 
-def _variable(column: pl.Series, texts: list[str], book: Variable | None) -> Variable:
-    """Take the categories of the codebook or those observed; a blank comes last if there is one."""
-    blanks = column.has_nulls() or BLANK in texts
+def _rank(text: str) -> tuple[bool, float, str]:
+    number = NUMBER.fullmatch(text) is not None
+    return (not number, float(text) if number else 0.0, text)
+
+
+def _variable(column: pl.Series, texts: list[str], book: Variable | None, labels: Variable | None) -> Variable:
+    """Take the categories of the codebook, or those named and observed; a blank comes last if there is one."""
     if book is None:
-        categories = order_categories(set(texts) - {BLANK})
-        return Variable(column.name, (*categories, BLANK) if blanks else categories)
-    if not blanks or BLANK in book.categories:
+        book = _join(column.name, labels, set(texts) - {BLANK})
+    if not (column.has_nulls() or BLANK in texts) or BLANK in book.categories:
         return book
-    labels = None if book.labels is None else (*book.labels, "(blank)")
-    return Variable(column.name, (*book.categories, BLANK), labels)
+    names = None if book.labels is None else (*book.labels, "(blank)")
+    return Variable(column.name, (*book.categories, BLANK), names)
 
 
-def _refuse_identifier(name: str, distinct: int, categories: int, records: int, where: str) -> None:
-    insist = f"leave it out, group it into bands, or insist with --allow-identifier {name}."
-    if distinct > max(50, records / 2) or distinct == records >= 20:
+def _join(name: str, labels: Variable | None, observed: set[str]) -> Variable:
+    """Add observed codes to the labelled ones: in between if those are in order themselves, else behind them."""
+    if labels is None:
+        return Variable(name, order_categories(observed))
+    told = dict(zip(labels.categories, labels.labels or labels.categories, strict=True))
+    others = order_categories(observed - set(told))
+    in_order = list(labels.categories) == sorted(labels.categories, key=_rank)
+    categories = order_categories(observed | set(told)) if in_order else (*labels.categories, *others)
+    return Variable(name, categories, tuple(told.get(code, code) for code in categories))
+
+
+def looks_identifying(distinct: int, records: int) -> bool:
+    """Say whether so many values differ that they hardly group records."""
+    return distinct > max(50, records / 2) or distinct == records >= 20
+
+
+def are_fractions(texts: set[str]) -> bool:
+    """Say whether these are more than a few numbers, some with fractions."""
+    return _are_numbers(texts, FEW_FRACTIONS) and any(not float(text).is_integer() for text in texts - {BLANK})
+
+
+def are_many_numbers(texts: set[str]) -> bool:
+    """Say whether these are very many numbers."""
+    return _are_numbers(texts, MANY_NUMBERS)
+
+
+def _are_numbers(texts: set[str], more_than: int) -> bool:
+    numbers = texts - {BLANK}
+    return len(numbers) > more_than and all(NUMBER.fullmatch(text) for text in numbers)
+
+
+def _refuse_fractions(name: str, texts: set[str], where: str) -> None:
+    if are_fractions(texts):
+        raise InputError(
+            f"{where}: key '{name}' has {len(texts):,} different numbers, some with fractions, "
+            f"so it looks continuous: {_band_remedy(name)}"
+        )
+
+
+def _refuse_many_numbers(name: str, texts: set[str], where: str) -> None:
+    if are_many_numbers(texts):
+        raise InputError(
+            f"{where}: key '{name}' has {len(texts):,} different numbers and no codebook, "
+            f"so it looks continuous: {_band_remedy(name)}"
+        )
+
+
+def _refuse_identifier(name: str, distinct: int, records: int, where: str) -> None:
+    if looks_identifying(distinct, records):
         raise InputError(
             f"{where}: key '{name}' has {distinct} different values in {records} records, "
-            f"more than half of them, so it looks like an identifier: {insist}"
+            f"more than half of them, so it looks like an identifier: {_group_remedy(name)}"
         )
-    if categories > records >= 50:
+
+
+def _refuse_long_book(name: str, book: Variable | None, records: int, where: str) -> None:
+    if book is not None and len(book.categories) > records >= 50:
         raise InputError(
-            f"{where}: key '{name}' has {categories} categories in the codebook for {records} records: {insist}"
+            f"{where}: key '{name}' has {len(book.categories)} categories in the codebook for {records} records: "
+            f"{_group_remedy(name)}"
         )
+
+
+def _band_remedy(name: str) -> str:
+    return (
+        f"put it into bands with --band {name}=0,15,30 (lower limits) or --band {name}=5y (width), list its "
+        f"categories in a codebook, or insist with --allow-identifier {name}."
+    )
+
+
+def _group_remedy(name: str) -> str:
+    return f"leave it out, group it (numbers with --band {name}=0,15,30), or insist with --allow-identifier {name}."

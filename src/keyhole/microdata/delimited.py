@@ -10,27 +10,30 @@ import polars as pl
 from keyhole.errors import InputError
 from keyhole.microdata.columns import find_columns
 from keyhole.microdata.opening import OpenedFile
+from keyhole.microdata.table import Table
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 16
 SAMPLE_LINES = 50
 
 
-def read_delimited(opened: OpenedFile, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the key columns as text, in the order of the keys; blank values are null."""
+def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
+    """Return the wanted columns (None: all that have a name) as text, in that order; blank values are null."""
     source = _source(opened)
     try:
-        delimiter = find_delimiter(_sample(source), keys)
+        delimiter = find_delimiter(_sample(source), wanted or ())
         header = [name.strip() for name in next(_lines(source, delimiter), [])]
         if not any(header):
             raise InputError(f"{opened.path} has no header: its first line must name the columns.")
-        positions = find_columns(header, keys, str(opened.path))
+        names = [name for name in header if name] if wanted is None else list(wanted)
+        positions = find_columns(header, names, str(opened.path))
         frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
         kept = _real_rows(frame, source, delimiter, len(header), opened.path)
     except csv.Error as error:
         raise InputError(f"{opened.path} is not a readable table: {error}.") from None
     frame = frame if kept is None else frame.filter(kept)
-    return frame[:, : len(keys)].rename(dict(zip(frame.columns, keys, strict=False)))
+    chosen = frame[:, : len(names)].rename(dict(zip(frame.columns, names, strict=False)))
+    return Table(str(opened.path), tuple(header), chosen, opened.fingerprint)
 
 
 def find_delimiter(sample: str, keys: Sequence[str]) -> str:
@@ -50,16 +53,17 @@ def find_delimiter(sample: str, keys: Sequence[str]) -> str:
 def _source(opened: OpenedFile) -> Path | bytes:
     """Return the path if polars can read it as it is, else the text in UTF-8 with ordinary line ends."""
     with opened.path.open("rb") as file:
-        start = file.read(SAMPLE)
+        start = file.read(SAMPLE) if opened.content is None else opened.content[:SAMPLE]
     if opened.encoding == "utf-8-sig" and (b"\n" in start or b"\r" not in start):
-        return opened.path
+        return opened.path if opened.content is None else opened.content
+    raw = opened.path.read_bytes() if opened.content is None else opened.content
     try:
-        text = opened.path.read_text(encoding=opened.encoding)
+        text = raw.decode(opened.encoding)
     except UnicodeDecodeError:
         if opened.encoding == "utf-16":
             raise InputError(f"{opened.path} is not text in UTF-16, as its first bytes say.") from None
-        text = opened.path.read_text(encoding="latin-1")
-    return text.encode()
+        text = raw.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n").encode()
 
 
 def _text(source: Path | bytes) -> io.TextIOWrapper:

@@ -2,23 +2,32 @@
 
 import codecs
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from keyhole.errors import InputError
+from keyhole.microdata.compressed import GZIP, unpack_gzip
 
 PARQUET_ENDINGS = frozenset({".parquet", ".pq"})
-LATER_ENDINGS = frozenset({".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt", ".xlsx", ".xls", ".ods"})
+TEXT_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".tab"})
+SPREADSHEET_ENDINGS = frozenset({".xlsx", ".xls", ".ods"})
+PROGRAMS = {".sav": "SPSS", ".zsav": "SPSS", ".por": "SPSS", ".dta": "Stata", ".sas7bdat": "SAS", ".xpt": "SAS"}
 SIGNATURES = {
     b"PAR1": "Parquet",
     b"PK\x03\x04": "a zip archive or a spreadsheet",
     b"\x1f\x8b": "gzip",
     b"$FL": "SPSS",
     b"<stata_dta>": "Stata",
+    b"HEADER RECORD*******": "SAS",
+    b"\0" * 12 + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00\x09\xc7\x31\x8c\x18\x1f\x10\x11": "SAS",
+    b"SQLite format 3\0": "an SQLite database",
     b"\x89PNG": "a picture",
     b"%PDF": "a PDF document",
 }
+START = 32
+# Files of Stata before version 13 begin with the number of their layout, those of SPSS .por with a banner.
+OLD_STATA = frozenset({105, 108, 110, 111, 112, 113, 114, 115})
 BLOCK = 1 << 20
 # Bytes that no text in UTF-8, Latin-1 or Windows-1252 holds: all control characters but TAB, LF, VT, FF, CR.
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
@@ -26,12 +35,17 @@ CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file that was read through once. `encoding` is empty for Parquet."""
+    """A file that was read through once.
+
+    kind: "text", "parquet", or the ending of a statistical package; encoding: of text, else empty.
+    content: the text itself where it was compressed.
+    """
 
     path: Path
-    kind: Literal["parquet", "text"]
+    kind: str
     encoding: str
     fingerprint: str
+    content: bytes | None = field(default=None, repr=False)
 
 
 def open_file(path: Path) -> OpenedFile:
@@ -39,25 +53,52 @@ def open_file(path: Path) -> OpenedFile:
     start = _read_start(path)
     if not start:
         raise InputError(f"{path} is empty: a header line and records are needed.")
-    content = next((name for sign, name in SIGNATURES.items() if start.startswith(sign)), None)
+    found = next((name for sign, name in SIGNATURES.items() if start.startswith(sign)), None)
     ending = path.suffix.lower()
-    if ending in PARQUET_ENDINGS and content != "Parquet":
+    if ending in PROGRAMS:
+        _refuse_other_program(path, ending, start, found)
+        return OpenedFile(path, ending, "", _hash(path))
+    _refuse_false_name(path, ending, found)
+    if found == "Parquet":
+        return OpenedFile(path, "parquet", "", _hash(path))
+    content = unpack_gzip(path) if start.startswith(GZIP) else None
+    encoding = _find_encoding(path, start if content is None else content[:START], content)
+    return OpenedFile(path, "text", encoding, _hash(path), content)
+
+
+def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | None) -> None:
+    program = PROGRAMS[ending]
+    old = (ending == ".dta" and start[0] in OLD_STATA) or ending == ".por"
+    if found != program and not (old and found is None):
+        raise InputError(
+            f"{path} is not {program}, although its name ends in {ending}: give it the ending of what it is."
+        )
+
+
+def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
+    if ending in PARQUET_ENDINGS and found != "Parquet":
         raise InputError(f"{path} is not Parquet, although its name ends in {ending}: for text, rename it to .csv.")
-    if ending in LATER_ENDINGS:
-        raise InputError(f"{path}: files that end in {ending} cannot be read yet; save the table as CSV or Parquet.")
-    if content == "Parquet" and ending in {".csv", ".tsv", ".txt", ".tab"}:
+    if ending in SPREADSHEET_ENDINGS:
+        raise InputError(f"{path}: files that end in {ending} cannot be read; save the table as CSV or Parquet.")
+    if found == "an SQLite database":
+        raise InputError(
+            f"{path} is {found}: name it with --url sqlite:///{path.name} and say with --query which rows to read."
+        )
+    if found == "Parquet" and ending in TEXT_ENDINGS:
         raise InputError(f"{path} is Parquet, although its name ends in {ending}: rename it to .parquet.")
-    if content not in (None, "Parquet"):
-        raise InputError(f"{path} is {content}, not a table in CSV or Parquet: save it as one of those.")
-    kind: Literal["parquet", "text"] = "parquet" if content else "text"
-    encoding, fingerprint = _read_through(path, kind, start)
-    return OpenedFile(path, kind, encoding, fingerprint)
+    if found in PROGRAMS.values():
+        endings = " or ".join(name for name, program in PROGRAMS.items() if program == found)
+        raise InputError(f"{path} is a file of {found}, although its name ends otherwise: rename it to {endings}.")
+    if found not in (None, "Parquet", "gzip"):
+        raise InputError(f"{path} is {found}, not a table in CSV or Parquet: save it as one of those.")
 
 
 def _read_start(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path} is not a file on disk: save what it gives into one.")
         with path.open("rb") as file:
-            return file.read(16)
+            return file.read(START)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: check the name and the folder.") from None
     except IsADirectoryError:
@@ -67,26 +108,35 @@ def _read_start(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read: {reason}.") from None
 
 
-def _read_through(path: Path, kind: str, start: bytes) -> tuple[str, str]:
-    """Return the encoding and the SHA-256, holding one block at a time."""
-    digest = hashlib.sha256()
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    utf8, control = True, False
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _blocks(path: Path, content: bytes | None) -> Iterator[bytes]:
+    """Yield the text in pieces, from memory or from disk."""
+    if content is not None:
+        yield from (content[place : place + BLOCK] for place in range(0, len(content), BLOCK))
+        return
     with path.open("rb") as file:
         while block := file.read(BLOCK):
-            digest.update(block)
-            if kind == "text" and not wide:
-                control = control or len(block.translate(None, CONTROL)) != len(block)
-                utf8 = utf8 and _decodes(decoder, block)
-    if kind == "parquet":
-        return "", digest.hexdigest()
-    if control:
-        raise InputError(f"{path} is not text, although it should be a table in CSV: save the table as CSV or Parquet.")
-    if wide:
-        return "utf-16", digest.hexdigest()
+            yield block
+
+
+def _find_encoding(path: Path, start: bytes, content: bytes | None) -> str:
+    """Return the encoding, holding one block at a time."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    utf8 = True
+    for block in _blocks(path, content):
+        if len(block.translate(None, CONTROL)) != len(block):
+            raise InputError(
+                f"{path} is not text, although it should be a table in CSV: save the table as CSV or Parquet."
+            )
+        utf8 = utf8 and _decodes(decoder, block)
     utf8 = utf8 and _decodes(decoder, b"", final=True)
-    return "utf-8-sig" if utf8 else "windows-1252", digest.hexdigest()
+    return "utf-8-sig" if utf8 else "windows-1252"
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:

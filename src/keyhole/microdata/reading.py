@@ -1,21 +1,27 @@
-"""From a file or a dataframe to Microdata."""
+"""From a source to Microdata."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from keyhole.errors import InputError
-from keyhole.microdata.categories import encode_column
+from keyhole.errors import CodebookError, InputError, SettingsError
+from keyhole.microdata.bands import Bands, cut, read_bands
+from keyhole.microdata.categories import encode_column, is_blank
 from keyhole.microdata.codebook import read_codebook
-from keyhole.microdata.columns import check_keys, find_columns
-from keyhole.microdata.delimited import read_delimited
-from keyhole.microdata.opening import OpenedFile, open_file
-from keyhole.microdata.variables import Microdata
+from keyhole.microdata.columns import check_keys
+from keyhole.microdata.counts import read_counts
+from keyhole.microdata.options import SourceOptions
+from keyhole.microdata.table import Table
+from keyhole.microdata.tables import read_table
+from keyhole.microdata.variables import Microdata, Variable
+
+Encoded = tuple[Variable, NDArray[np.int32]]
 
 
 def read_microdata(
@@ -23,75 +29,111 @@ def read_microdata(
     keys: str | Sequence[str],
     codebook: str | Path | Mapping[str, Any] | None = None,
     allow_identifier: Sequence[str] = (),
+    missing: Literal["category", "drop", "model"] = "category",
+    options: SourceOptions | None = None,
 ) -> Microdata:
-    """Read a file (CSV, TSV, Parquet) or a dataframe of any library.
+    """Read a file of any known format, a dataframe of any library, or (with options.query) a database.
 
-    Blank values are a category of their own, the last one. `allow_identifier` names keys that are accepted
-    although nearly all their values differ.
+    missing: blank values are a category of their own, the last one, or the record is left out.
+    `allow_identifier` names keys that are accepted although nearly all their values differ.
     """
     names = check_keys(keys)
     for name in set(allow_identifier) - set(names):
         raise InputError(f"--allow-identifier {name}: it is not one of the keys.")
+    options = options or SourceOptions()
+    options.check(names)
+    bands = read_bands(options.bands)
     book = read_codebook(codebook)
-    fingerprint = None
-    if isinstance(source, str | Path):
-        opened = open_file(Path(source))
-        where, fingerprint = str(source), opened.fingerprint
-        frame = _read_parquet(opened, names) if opened.kind == "parquet" else read_delimited(opened, names)
-    else:
-        where, frame = "the dataframe", _read_dataframe(source, names)
-    if frame.height < 2:
-        told = "a header but no record" if frame.height == 0 else "a single record"
-        raise InputError(f"{where} has {told}: at least two records are needed.")
-    encoded = [encode_column(frame[name], book.get(name), where, name in allow_identifier) for name in names]
+    table = read_table(source, names if options.count is None else (*names, options.count), options)
+    row_records = None if options.count is None else read_counts(table.frame[options.count], table.where)
+    present = _present(table.frame, names, missing)
+    records = _count_records(table, present, row_records)
+    rows = np.flatnonzero(present)
+    frame = table.frame.filter(pl.Series(present)) if len(rows) < len(present) else table.frame
+    encoded = [
+        _encode(frame[name], table, book.get(name), bands.get(name), rows, records, name in allow_identifier)
+        for name in names
+    ]
+    used = present if row_records is None else present & (row_records > 0)
     kept = [(variable, codes) for variable, codes in encoded if len(variable.categories) > 1]
-    codes = np.empty((frame.height, len(kept)), dtype=np.int32)
-    for j, (_, column) in enumerate(kept):
-        codes[:, j] = column
-    variables = tuple(variable for variable, _ in kept)
     constant = tuple(variable for variable, _ in encoded if len(variable.categories) < 2)
-    if fingerprint is None:
-        content = json.dumps([[variable.name, variable.categories] for variable, _ in encoded]).encode()
-        fingerprint = hashlib.sha256(content + codes.tobytes()).hexdigest()
+    times = None if row_records is None else row_records[rows]
+    codes = np.empty((records, len(kept)), dtype=np.int32)
+    for j, (_, column) in enumerate(kept):
+        codes[:, j] = column if times is None else np.repeat(column, times)
+    dropped = len(present) - len(rows) if row_records is None else int(row_records[~present].sum())
     return Microdata(
-        variables=variables,
+        variables=tuple(variable for variable, _ in kept),
         codes=codes,
-        rows=frame.height,
-        row_used=np.ones(frame.height, dtype=np.bool_),
+        rows=len(present),
+        row_used=used,
         ignored=tuple(variable.name for variable in constant),
-        fingerprint=fingerprint,
+        fingerprint=table.fingerprint or _fingerprint(encoded, codes),
         ignored_variables=constant,
+        row_records=row_records,
+        reading={
+            "count": options.count,
+            "bands": {name: found.text for name, found in bands.items()},
+            "user_missing": options.user_missing,
+            "dropped": dropped,
+        },
     )
 
 
-def _read_parquet(opened: OpenedFile, keys: Sequence[str]) -> pl.DataFrame:
-    try:
-        lazy = pl.scan_parquet(opened.path, glob=False)
-        header = lazy.collect_schema().names()
-        find_columns(header, keys, str(opened.path))
-        return lazy.select(keys).collect(engine="streaming")
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise InputError(f"{opened.path} is not a readable Parquet file: it may be cut off or damaged.") from None
+def _present(frame: pl.DataFrame, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
+    """Say which rows are not left out for a blank key."""
+    if missing == "model":
+        raise SettingsError("missing 'model' is not available yet: use 'category' or 'drop'")
+    present = np.ones(frame.height, dtype=np.bool_)
+    if missing == "drop":
+        for name in names:
+            present &= ~is_blank(frame[name])
+    return present
 
 
-def _read_dataframe(source: Any, keys: Sequence[str]) -> pl.DataFrame:
-    """Take the keys from a dataframe of pandas, polars, pyarrow or another library that narwhals knows."""
-    import narwhals.stable.v2 as nw
+def _count_records(table: Table, present: NDArray[np.bool_], row_records: NDArray[np.int64] | None) -> int:
+    """Return the number of records; at least two are needed."""
+    records = int(present.sum() if row_records is None else row_records[present].sum())
+    if records >= 2:
+        return records
+    total = len(present) if row_records is None else int(row_records.sum())
+    if total >= 2:
+        raise InputError(f"{table.where} has fewer than two records without a blank key: use --missing category.")
+    told = ("a header but no record", "a single record")[total]
+    raise InputError(f"{table.where} has {told}: at least two records are needed.")
 
-    try:
-        data = nw.from_native(source)
-    except TypeError:
-        raise InputError(
-            f"data of type {type(source).__name__} cannot be read: give the path of a file or a dataframe."
-        ) from None
-    except Exception:
-        # pandas with two columns of one name, for instance; the library's own message may quote values.
-        raise InputError("the dataframe cannot be read: are two of its columns named alike?") from None
-    find_columns(data.collect_schema().names(), keys, "the dataframe")
-    try:
-        chosen = data.select(*keys)
-        eager = chosen.collect(backend="polars") if isinstance(chosen, nw.LazyFrame) else chosen
-        return eager.to_polars()
-    except Exception:
-        # Columns of mixed Python objects; the library's own message may quote a value.
-        raise InputError("the dataframe cannot be read: make its key columns text or numbers.") from None
+
+def _encode(
+    column: pl.Series,
+    table: Table,
+    book: Variable | None,
+    bands: Bands | None,
+    rows: NDArray[np.int64],
+    records: int,
+    insist: bool,
+) -> Encoded:
+    """Put a key into bands if it has any, then encode it by codebook, labels or what is observed."""
+    name = column.name
+    labels = table.labels.get(name)
+    if bands is not None:
+        apart = dict.fromkeys(table.user_missing.get(name, ()), "")
+        apart = {code: label or code for code, label in (apart | _labels(labels, apart)).items()}
+        column, banded = cut(column, bands, apart, table.where, rows)
+        if book is not None and set(banded.categories) - set(book.categories):
+            raise CodebookError(
+                f"the codebook lists '{name}' as it is before --band: list its bands there, or leave it out."
+            )
+        book, labels = book or banded, None
+    return encode_column(column, book, labels, table.where, rows, records, insist)
+
+
+def _labels(labels: Variable | None, codes: Mapping[str, str]) -> dict[str, str]:
+    if labels is None or labels.labels is None:
+        return {}
+    told = zip(labels.categories, labels.labels, strict=True)
+    return {code: label for code, label in told if code in codes}
+
+
+def _fingerprint(encoded: Sequence[Encoded], codes: NDArray[np.int32]) -> str:
+    content = json.dumps([[variable.name, variable.categories] for variable, _ in encoded]).encode()
+    return hashlib.sha256(content + codes.tobytes()).hexdigest()

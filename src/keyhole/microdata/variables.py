@@ -1,7 +1,9 @@
 """What a file is after reading: key variables with their categories, and one row of integers per record."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,9 @@ class Microdata:
     codes: int32 (n, J), the index of the category, -1 where the answer is left to the model.
     rows: rows in the input; row_used: bool (rows,), which of them are records here.
     ignored: keys with one category, which tell nobody apart; ignored_variables: the same in full.
-    fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe.
+    fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe or a query.
+    row_records: int64 (rows,), how many records each row stands for in a table of cells; None: one each.
+    reading: how the source was read (bands, count, user_missing, dropped), for summary and manifest.
     """
 
     variables: tuple[Variable, ...]
@@ -39,6 +43,8 @@ class Microdata:
     ignored: tuple[str, ...]
     fingerprint: str
     ignored_variables: tuple[Variable, ...] = ()
+    row_records: NDArray[np.int64] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -49,3 +55,15 @@ class Microdata:
     def cells(self) -> int:
         """Number of cells of the full table, observed or not."""
         return math.prod(self.levels)
+
+    @property
+    def record_row(self) -> NDArray[np.int64]:
+        """The input row of each record, from 0: int64 (n,)."""
+        used = np.flatnonzero(self.row_used)
+        return used if self.row_records is None else np.repeat(used, self.row_records[used])
+
+    def keep(self, kept: NDArray[np.bool_]) -> Self:
+        """Return the records marked in `kept`, bool (n,). Records of one row have one fate, since they are alike."""
+        row_used = self.row_used.copy()
+        row_used[self.record_row[~kept]] = False
+        return replace(self, codes=self.codes[kept], row_used=row_used)

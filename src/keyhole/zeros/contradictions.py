@@ -43,7 +43,7 @@ def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
     suspect = np.flatnonzero(_impossible(zeros.grid, everything, cells, pack(zeros.grid, zeros.possible)))
     is_suspect = np.zeros(len(cells), dtype=np.bool_)
     is_suspect[suspect] = True
-    input_row = np.flatnonzero(microdata.row_used) + 1
+    input_row = microdata.record_row + 1
     records = np.flatnonzero(is_suspect[cell_of_record])
     rules = []
     if len(records):
@@ -53,9 +53,9 @@ def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
         for rule in zeros.rules:
             hit = _impossible(zeros.grid, rule.boxes, suspect_cells)
             if hit.any():
-                rows = input_row[records[hit[suspect_of_record]]]
+                rows = np.unique(input_row[records[hit[suspect_of_record]]])
                 rules.append(RuleContradiction(rule.name, rule.source, rule.words, rows))
-    return Contradictions(records, input_row[records], tuple(rules))
+    return Contradictions(records, np.unique(input_row[records]), tuple(rules))
 
 
 def describe_contradictions(contradictions: Contradictions, limit: int = 10) -> str:
