@@ -10,7 +10,7 @@ from keyhole.commands.options import json_flag
 from keyhole.commands.source import choose_source, source_flags
 
 if TYPE_CHECKING:
-    from keyhole.microdata import Inspection
+    from keyhole.microdata import Inspected, Inspection
 
 SHOWN_CATEGORIES = 6
 
@@ -64,17 +64,15 @@ def _print(found: "Inspection") -> None:
             variable.kind,
             f"{variable.different:,}",
             f"{variable.blank:,}",
-            variable.looks_like,
-            variable.reason,
-            _told(variable.title, variable.categories),
+            f"{variable.looks_like}: {variable.reason}",
         )
         for variable in found.variables
     ]
-    title = ("Variable", "Kind", "Different", "Blank", "Looks like", "Because", "Label and named categories")
-    # A column in which nothing stands only takes room.
-    shown = [place for place in range(len(title)) if place < 6 or any(line[place] for line in body)]
     if body:
-        print_table(tuple(title[x] for x in shown), [tuple(line[x] for x in shown) for line in body])
+        print_table(("Variable", "Kind", "Different", "Blank", "Looks like"), body)
+    told = [(variable.name, words) for variable in found.variables if (words := _told(variable))]
+    if told:
+        print_table(("Variable", "Label and named categories"), told)
     keys = [variable.name for variable in found.variables if variable.looks_like == "key"]
     click.echo(f"{plural(found.rows, 'row')}, {plural(len(found.variables), 'variable')}.")
     if keys:
@@ -84,7 +82,9 @@ def _print(found: "Inspection") -> None:
         )
 
 
-def _told(title: str, categories: tuple[tuple[str, str], ...]) -> str:
-    named = "; ".join(f"{code} {label}" if code != label else code for code, label in categories[:SHOWN_CATEGORIES])
-    more = f"; and {len(categories) - SHOWN_CATEGORIES} more" if len(categories) > SHOWN_CATEGORIES else ""
-    return ": ".join(part for part in (title, named + more) if part)
+def _told(variable: "Inspected") -> str:
+    """The label of a variable, and the first of the categories that the file or the codebook names."""
+    pairs = variable.categories
+    named = "; ".join(f"{code} {label}" if code != label else code for code, label in pairs[:SHOWN_CATEGORIES])
+    more = f"; and {len(pairs) - SHOWN_CATEGORIES} more" if len(pairs) > SHOWN_CATEGORIES else ""
+    return ": ".join(part for part in (variable.title, named + more) if part)

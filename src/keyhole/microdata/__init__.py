@@ -2,7 +2,7 @@
 
 from keyhole.microdata.codebook import read_codebook
 from keyhole.microdata.encoding import CellCounts, count_cells, encode
-from keyhole.microdata.inspection import Inspection, inspect_source
+from keyhole.microdata.inspection import Inspected, Inspection, inspect_source
 from keyhole.microdata.options import SourceOptions
 from keyhole.microdata.reading import read_microdata
 from keyhole.microdata.variables import BLANK, Microdata, Variable
@@ -10,6 +10,7 @@ from keyhole.microdata.variables import BLANK, Microdata, Variable
 __all__ = [
     "BLANK",
     "CellCounts",
+    "Inspected",
     "Inspection",
     "Microdata",
     "SourceOptions",

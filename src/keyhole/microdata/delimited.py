@@ -15,6 +15,7 @@ from keyhole.microdata.table import Table
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 16
 SAMPLE_LINES = 50
+MOST_COLUMNS = 100_000
 
 
 def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
@@ -25,6 +26,8 @@ def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
         header = [name.strip() for name in next(_lines(source, delimiter), [])]
         if not any(header):
             raise InputError(f"{opened.path} has no header: its first line must name the columns.")
+        if len(header) > MOST_COLUMNS:
+            raise InputError(f"{opened.path} has more than {MOST_COLUMNS:,} columns: save the keys alone.")
         names = [name for name in header if name] if wanted is None else list(wanted)
         positions = find_columns(header, names, str(opened.path))
         frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)

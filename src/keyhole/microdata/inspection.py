@@ -4,7 +4,7 @@ Names and labels are shown, counts too; values of the data never are.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +29,8 @@ from keyhole.microdata.table import Table
 from keyhole.microdata.tables import read_table
 from keyhole.microdata.variables import BLANK, Variable
 
-AT_ONCE = 50  # columns of a file held in memory together
+FIRST_COLUMNS = 50
+VALUES_AT_ONCE = 20_000_000  # of a file, held in memory together
 GROUP_FROM = 50
 NAMED_AS_IDENTIFIER = re.compile(
     r"(?:^|[_.\W])(?:id|uuid|guid|ssn|pnr|serial)$|(?:person|hh|household|case|p|h)_?id$", re.I
@@ -82,14 +83,19 @@ def inspect_source(
     return Inspection(rows, tuple(found))
 
 
-def _parts(source: Any, options: SourceOptions) -> list[Table] | Any:
-    """Read a file some columns at a time, anything else at once."""
+def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
+    """Read a file some columns at a time, as many as memory holds, anything else at once."""
     if is_url(source) or not isinstance(source, str | Path):
-        return [read_table(source, None, options)]
-    header = read_table(source, (), options).header
-    names = [name for name in header if name]
+        yield read_table(source, None, options)
+        return
+    names = [name for name in read_table(source, (), options).header if name]
     _refuse_no_header(names, str(source))
-    return (read_table(source, names[place : place + AT_ONCE], options) for place in range(0, len(names), AT_ONCE))
+    place, size = 0, FIRST_COLUMNS
+    while place < len(names):
+        table = read_table(source, names[place : place + size], options)
+        yield table
+        place += size
+        size = max(FIRST_COLUMNS, VALUES_AT_ONCE // max(table.frame.height, 1))
 
 
 def _refuse_no_header(names: list[str], where: str) -> None:
