@@ -2,12 +2,14 @@
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from keyhole.errors import InputError
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 SHOWN = 30
+LONGEST_NAME = 200
 
 
 def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
@@ -25,18 +27,27 @@ def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
 
 def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list[int]:
     """Return the position of each key in the header."""
+    times = Counter(header)
     for key in keys:
-        if header.count(key) > 1:
-            raise InputError(f"{where} has {header.count(key)} columns named '{key}': give each a name of its own.")
-        if key not in header:
+        if times[key] > 1:
+            raise InputError(f"{where} has {times[key]} columns named '{key}': give each a name of its own.")
+        if key not in times:
             raise InputError(f"{where} has no column '{key}'{_suggest(header, key)}")
-    return [header.index(key) for key in keys]
+    place = {name: position for position, name in enumerate(header)}
+    return [place[key] for key in keys]
+
+
+def is_name(name: str) -> bool:
+    """Say whether this can be the name of a column: one line, not too long."""
+    return len(name) <= LONGEST_NAME and name.isprintable()
 
 
 def _suggest(header: Sequence[str], key: str) -> str:
-    # A file without a header shows its first record here; numbers are never shown, since they are values.
-    names = [" ".join(name.split()) for name in header if name and not NUMBER.fullmatch(name)]
-    if not names:
+    # A file without a header shows its first record here, and values are never shown. Numbers give it away.
+    if any(not is_name(name) for name in header if name):
+        return ": its first line is not a header; look for unbalanced quotes."
+    names = [name for name in header if name]
+    if not names or any(NUMBER.fullmatch(name) for name in names):
         return ": its first line does not name the columns; add a header."
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(key.casefold(), folded, n=1)

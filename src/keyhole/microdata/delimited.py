@@ -55,9 +55,7 @@ def find_delimiter(sample: str, keys: Sequence[str]) -> str:
 
 def _source(opened: OpenedFile) -> Path | bytes:
     """Return the path if polars can read it as it is, else the text in UTF-8 with ordinary line ends."""
-    with opened.path.open("rb") as file:
-        start = file.read(SAMPLE) if opened.content is None else opened.content[:SAMPLE]
-    if opened.encoding == "utf-8-sig" and (b"\n" in start or b"\r" not in start):
+    if opened.encoding == "utf-8-sig" and not opened.lone_returns:
         return opened.path if opened.content is None else opened.content
     raw = opened.path.read_bytes() if opened.content is None else opened.content
     try:

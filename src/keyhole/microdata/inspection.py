@@ -22,7 +22,7 @@ from keyhole.microdata.categories import (
     value_texts,
 )
 from keyhole.microdata.codebook import read_codebook
-from keyhole.microdata.columns import NUMBER
+from keyhole.microdata.columns import NUMBER, is_name
 from keyhole.microdata.database import is_url
 from keyhole.microdata.options import SourceOptions
 from keyhole.microdata.table import Table
@@ -31,6 +31,7 @@ from keyhole.microdata.variables import BLANK, Variable
 
 FIRST_COLUMNS = 50
 VALUES_AT_ONCE = 20_000_000  # of a file, held in memory together
+MOST_VARIABLES = 5_000
 GROUP_FROM = 50
 NAMED_AS_IDENTIFIER = re.compile(
     r"(?:^|[_.\W])(?:id|uuid|guid|ssn|pnr|serial)$|(?:person|hh|household|case|p|h)_?id$", re.I
@@ -90,6 +91,8 @@ def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
         return
     names = [name for name in read_table(source, (), options).header if name]
     _refuse_no_header(names, str(source))
+    if len(names) > MOST_VARIABLES:
+        raise InputError(f"{source} has more than {MOST_VARIABLES:,} variables, too many to look at: save fewer.")
     place, size = 0, FIRST_COLUMNS
     while place < len(names):
         table = read_table(source, names[place : place + size], options)
@@ -99,6 +102,8 @@ def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
 
 
 def _refuse_no_header(names: list[str], where: str) -> None:
+    if not all(map(is_name, names)):
+        raise InputError(f"{where}: its first line is not a header; look for unbalanced quotes.")
     # Numbers on the first line are values, and values are not shown.
     if 2 * sum(NUMBER.fullmatch(name) is not None for name in names) >= len(names):
         raise InputError(f"{where}: its first line does not name the columns; add a header.")

@@ -28,6 +28,7 @@ SIGNATURES = {
 START = 32
 # Files of Stata before version 13 begin with the number of their layout, those of SPSS .por with a banner.
 OLD_STATA = frozenset({105, 108, 110, 111, 112, 113, 114, 115})
+XPT_CARD = 80  # a transport file is made of cards of 80 bytes, as on tape
 BLOCK = 1 << 20
 # Bytes that no text in UTF-8, Latin-1 or Windows-1252 holds: all control characters but TAB, LF, VT, FF, CR.
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
@@ -38,7 +39,7 @@ class OpenedFile:
     """A file that was read through once.
 
     kind: "text", "parquet", or the ending of a statistical package; encoding: of text, else empty.
-    content: the text itself where it was compressed.
+    content: the text itself where it was compressed; lone_returns: some lines end with CR alone.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class OpenedFile:
     encoding: str
     fingerprint: str
     content: bytes | None = field(default=None, repr=False)
+    lone_returns: bool = False
 
 
 def open_file(path: Path) -> OpenedFile:
@@ -62,8 +64,8 @@ def open_file(path: Path) -> OpenedFile:
     if found == "Parquet":
         return OpenedFile(path, "parquet", "", _hash(path))
     content = unpack_gzip(path) if start.startswith(GZIP) else None
-    encoding = _find_encoding(path, start if content is None else content[:START], content)
-    return OpenedFile(path, "text", encoding, _hash(path), content)
+    encoding, lone_returns = _read_through(path, start if content is None else content[:START], content)
+    return OpenedFile(path, "text", encoding, _hash(path), content, lone_returns)
 
 
 def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | None) -> None:
@@ -73,6 +75,8 @@ def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | No
         raise InputError(
             f"{path} is not {program}, although its name ends in {ending}: give it the ending of what it is."
         )
+    if ending == ".xpt" and path.stat().st_size % XPT_CARD:
+        raise InputError(f"{path} is not a readable SAS file: it is cut off.")
 
 
 def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
@@ -123,20 +127,21 @@ def _blocks(path: Path, content: bytes | None) -> Iterator[bytes]:
             yield block
 
 
-def _find_encoding(path: Path, start: bytes, content: bytes | None) -> str:
-    """Return the encoding, holding one block at a time."""
+def _read_through(path: Path, start: bytes, content: bytes | None) -> tuple[str, bool]:
+    """Return the encoding, and whether some lines end with CR alone, holding one block at a time."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+        return "utf-16", True
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    utf8 = True
+    utf8, lone_returns = True, False
     for block in _blocks(path, content):
         if len(block.translate(None, CONTROL)) != len(block):
             raise InputError(
                 f"{path} is not text, although it should be a table in CSV: save the table as CSV or Parquet."
             )
         utf8 = utf8 and _decodes(decoder, block)
+        lone_returns = lone_returns or block.count(b"\r") != block.count(b"\r\n")
     utf8 = utf8 and _decodes(decoder, b"", final=True)
-    return "utf-8-sig" if utf8 else "windows-1252"
+    return "utf-8-sig" if utf8 else "windows-1252", lone_returns
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:

@@ -1,0 +1,190 @@
+"""Whatever a file, codebook, rule or option holds: an answer or one line, soon, and never a value of the data."""
+
+import gzip
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keyhole.microdata import SourceOptions, inspect_source, read_codebook, read_microdata
+from keyhole.zeros import read_zeros
+from tests.fuzz.hostile import CANARY, band_specs, judge, rows_by_the_book, tables, values
+from tests.unit.formats import write
+
+# On every change 1,000 cases in all; the long suite takes fifty times as many.
+LONG = 50
+HEALTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def cases(count):
+    """So many cases on every change; 50 times as many behind the marker `long`."""
+    return [count, pytest.param(count * LONG, marks=pytest.mark.long)]
+
+
+def run(property_, count):
+    settings(max_examples=count, deadline=None, suppress_health_check=HEALTH, derandomize=count < 10_000)(property_)()
+
+
+options = st.builds(
+    dict,
+    missing=st.sampled_from(["category", "drop"]),
+    count=st.sampled_from([None, None, None, "C", "B"]),
+    bands=st.none() | st.dictionaries(st.sampled_from(["A", "B"]), band_specs, max_size=2),
+    codebook=st.none() | st.dictionaries(st.sampled_from(["A", "B"]), st.lists(values, max_size=3), max_size=2),
+)
+
+
+@pytest.mark.parametrize("count", cases(500))
+def test_tables(place, count):
+    @given(tables(), options, st.sampled_from([["A"], ["A", "B"], ["A", "Größe"]]), st.booleans())
+    def check(content, chosen, keys, packed):
+        path = place / ("x.csv.gz" if packed else "x.csv")
+        path.write_bytes(gzip.compress(content) if packed else content)
+        reading = SourceOptions(count=chosen["count"], bands=chosen["bands"])
+        found = judge(lambda: read_microdata(path, keys, chosen["codebook"], (), chosen["missing"], reading))
+        if found is not None:
+            assert len(found.codes) == len(found.record_row) >= 2
+            assert found.codes.min(initial=0) >= 0
+            for j, variable in enumerate(found.variables):
+                assert found.codes[:, j].max() < len(variable.categories)
+        judge(lambda: inspect_source(path))
+
+    run(check, count)
+
+
+def test_corpus(place):
+    body = f"A,B\n1,{CANARY}\n2,x\n1,x\n"
+    corpus = {
+        "bom": b"\xef\xbb\xbf" + body.encode(),
+        "nul": body.replace("x", "\0").encode(),
+        "utf-16": body.encode("utf-16"),
+        "utf-16 cut": body.encode("utf-16")[:-1],
+        "utf-16 without bom": body.encode("utf-16-le"),
+        "mixed newlines": f"A,B\r1,{CANARY}\n2,x\r\n1,x\r".encode(),
+        "quotes": f'A,B\n"1,{CANARY}\n2,x\n'.encode(),
+        "quote in the header": f'A,"B\n1,{CANARY}\n2,x\n'.encode(),
+        "duplicated headers": f"A,A,B\n1,{CANARY},1\n2,2,2\n".encode(),
+        "no rows": b"A,B\n",
+        "one category": b"A,B\n" + b"1,2\n" * 30,
+        "all unique": b"A,B\n" + b"".join(b"%d,%d\n" % (i, i) for i in range(100)),
+        "many columns": ",".join(f"c{i}" for i in range(150_000)).encode() + b"\n",
+        "long field": b"A,B\n1," + b"x" * 200_000 + b"\n2,x\n",
+        "long line": b"A,B\n" + b"1,2," * 300_000,
+        "only quotes": b'"' * 10_000,
+        "only newlines": b"\n" * 100_000,
+        "ragged": f"A,B\n1\n{CANARY},2,3\n".encode(),
+        "numbers only": f"1,2\n{CANARY},4\n".encode(),
+    }
+    for name, content in corpus.items():
+        for ending in ("x.csv", "x.tsv", "x", "x.sav.csv"):
+            (place / ending).write_bytes(content)
+            judge(lambda path=place / ending: read_microdata(path, ["A", "B"]))
+            judge(lambda path=place / ending: inspect_source(path))
+        for ending in (".parquet", ".sav", ".dta", ".xpt", ".sas7bdat", ".xlsx", ".gz"):
+            path = place / f"x{ending}"
+            path.write_bytes(content)
+            if ending in (".sav", ".dta", ".xpt", ".sas7bdat"):
+                with pytest.raises(Exception, match="is not S") as caught:
+                    read_microdata(path, ["A", "B"])
+                assert CANARY not in str(caught.value), name
+            else:
+                judge(lambda path=path: read_microdata(path, ["A", "B"]))
+
+
+@pytest.mark.parametrize("count", cases(150))
+def test_reading_agrees_with_the_standard_library(place, count):
+    plain = st.text(alphabet="ab1 \"',;\n\r", max_size=5)
+
+    @given(st.lists(st.tuples(plain, plain), min_size=2, max_size=8), st.sampled_from([",", ";"]), st.booleans())
+    def check(rows, delimiter, quoted):
+        def written(value):
+            return f'"{value.replace(chr(34), chr(34) * 2)}"' if quoted else value
+
+        text = "".join(delimiter.join(map(written, row)) + "\n" for row in [("A", "B"), *rows])
+        path = place / "x.csv"
+        path.write_bytes(text.encode())
+        found = judge(lambda: read_microdata(path, ["A", "B"]))
+        if found is None or not found.variables:
+            return
+        expected = rows_by_the_book(text.replace("\r\n", "\n").replace("\r", "\n"), delimiter)[1:]
+        header = rows_by_the_book(text, delimiter)[0]
+        read = {
+            variable.name: [variable.categories[code] for code in found.codes[:, j]]
+            for j, variable in enumerate(found.variables)
+        }
+        for name, column in read.items():
+            assert column == [" ".join(row[header.index(name)].split("\r")) for row in expected]
+
+    run(check, count)
+
+
+@pytest.mark.parametrize("count", cases(150))
+def test_codebooks(place, count):
+    @given(st.text(alphabet='AB:,[]{}"\n -1.0#&*!?|>%@`\t', max_size=40) | st.binary(max_size=30), st.booleans())
+    def check(text, is_json):
+        path = place / ("x.json" if is_json else "x.yaml")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        judge(lambda: read_codebook(path))
+
+    run(check, count)
+
+
+@pytest.mark.parametrize("count", cases(150))
+def test_rules(place, count):
+    data = read_microdata(pl.DataFrame({"A": [1, 2, 3], "B": ["x", "y", CANARY]}), "A,B", {"A": [1, 2, 3]})
+    words = ["impossible:", "rules:", "\n", "  - ", "A", "B", " == ", "1", "x", "(", ")", "!", "&", "|", "{", "}", "[",
+             "]", ": ", ",", "in", "<=", '"', "expr", "*", "1-3", "\t", "\x00"]  # fmt: skip
+
+    @given(st.lists(st.sampled_from(words), max_size=25).map("".join), st.sampled_from([".yaml", ".csv"]))
+    def check(text, ending):
+        path = place / f"rules{ending}"
+        path.write_text(text)
+        judge(lambda: read_zeros(path, data.variables))
+
+    run(check, count)
+
+
+@pytest.mark.parametrize("count", cases(150))
+def test_bands(count):
+    frame = pl.DataFrame({"A": [1.0, 2.5, 3.0, None, -4.0] * 5, "B": ["1", " 2", CANARY, "", "1e400"] * 5})
+    limits = st.lists(st.floats() | st.integers() | st.sampled_from(["a", None]), max_size=4)
+
+    @given(st.sampled_from(["A", "B"]), band_specs | limits)
+    def check(name, spec):
+        judge(lambda: read_microdata(frame, "A,B", options=SourceOptions(bands={name: spec})))
+
+    run(check, count)
+
+
+@pytest.mark.parametrize("count", cases(20))
+def test_databases(place, count):
+    source = write(pl.DataFrame({"A": [1, 2, 1], "B": [CANARY, "x", "x"]}), place, "db")
+    words = ["SELECT ", "*", "A", "B", ",", " FROM ", "people", " WHERE ", "=", "'x'", "(", ")", ";", "DELETE",
+             "PRAGMA ", "CAST(B AS INTEGER)", "abs(B)", "json(B)", " AS ", "x'00'", "ATTACH ", "--", "\0"]  # fmt: skip
+
+    @given(st.lists(st.sampled_from(words), max_size=10).map("".join))
+    def check(query):
+        judge(lambda: read_microdata(source, "A,B", options=SourceOptions(query=query)))
+
+    run(check, count)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sav", "zsav", "dta", "xpt", "por"])
+def test_damaged_statistical_files(place, rng, kind):
+    frame = pl.DataFrame({"A": rng.integers(0, 5, 60), "B": [f"{CANARY}{i % 7}" for i in range(60)]})
+    source = write(frame, place, kind)
+    whole = Path(source).read_bytes()
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for spot in rng.integers(8, len(whole), rng.integers(1, 6)):
+            damaged[spot] = rng.choice([0, 1, 127, 128, 255, rng.integers(256)])
+        Path(source).write_bytes(damaged[: len(whole) if rng.random() < 0.8 else rng.integers(8, len(whole))])
+        judge(lambda: read_microdata(source, "A,B"))

@@ -1,0 +1,52 @@
+"""The same records in every format, for tests."""
+
+import gzip
+import sqlite3
+from pathlib import Path
+
+import polars as pl
+import pyreadstat
+
+from keyhole.microdata import Microdata, SourceOptions, read_microdata
+
+QUERY = "SELECT * FROM people"
+
+
+def write(frame: pl.DataFrame, folder: Path, kind: str, **told: object) -> str:
+    """Write the records and return the source as a user names it; `told` goes to pyreadstat (labels and so on)."""
+    path = folder / f"people.{kind}"
+    if kind == "csv":
+        frame.write_csv(path)
+    elif kind == "csv.gz":
+        path.write_bytes(gzip.compress(frame.write_csv().encode()))
+    elif kind == "utf16.csv":
+        path.write_bytes(frame.write_csv(separator=";", line_terminator="\r\n").encode("utf-16"))
+    elif kind == "parquet":
+        frame.write_parquet(path)
+    elif kind in ("sav", "zsav"):
+        pyreadstat.write_sav(frame, path, compress=kind == "zsav", **told)
+    elif kind == "por":
+        pyreadstat.write_por(frame, path, **told)
+    elif kind == "dta":
+        pyreadstat.write_dta(frame, path, **told)
+    elif kind == "xpt":
+        pyreadstat.write_xport(frame, path, file_format_version=5, **told)
+    elif kind == "db":
+        connection = sqlite3.connect(path)
+        columns = [f'"{name}" {"REAL" if frame[name].dtype.is_numeric() else "TEXT"}' for name in frame.columns]
+        connection.execute(f"CREATE TABLE people ({', '.join(columns)})")
+        connection.executemany(f"INSERT INTO people VALUES ({','.join('?' * frame.width)})", frame.rows())
+        connection.commit()
+        connection.close()
+        return f"sqlite:///{path}"
+    return str(path)
+
+
+def options(source: str, **chosen: object) -> SourceOptions:
+    """Add the query that a database needs."""
+    return SourceOptions(query=QUERY if "://" in source else None, **chosen)  # type: ignore[arg-type]
+
+
+def read(source: str, keys: str, missing: str = "category", codebook: object = None, **chosen: object) -> Microdata:
+    """Read with options as keywords."""
+    return read_microdata(source, keys, codebook, missing=missing, options=options(source, **chosen))  # type: ignore[arg-type]
