@@ -120,7 +120,8 @@ def test_reading_agrees_with_the_standard_library(place, count):
             for j, variable in enumerate(found.variables)
         }
         for name, column in read.items():
-            assert column == [" ".join(row[header.index(name)].split("\r")) for row in expected]
+            # A line end within quotes may stay as it is or become LF; no category hangs on it.
+            assert [value.replace("\r\n", "\n") for value in column] == [row[header.index(name)] for row in expected]
 
     run(check, count)
 

@@ -1,0 +1,173 @@
+"""A first look: what each variable is and looks like, and never a value of the data."""
+
+import json
+import re
+
+import polars as pl
+import pytest
+
+from keyhole.cli import main
+from keyhole.errors import InputError, SettingsError
+from keyhole.microdata import SourceOptions, inspect_source
+from tests.unit.formats import QUERY, write
+
+CANARY = "zzcanaryzz"
+
+
+@pytest.fixture
+def people(rng):
+    n = 200
+    return pl.DataFrame(
+        {
+            "AGE": pl.Series(rng.integers(0, 70, n)).set(pl.Series(rng.random(n) < 0.1), None),
+            "SEX": rng.choice(["f", "m"], n),
+            "NAME": [f"{CANARY}{i}" for i in range(n)],
+            "INCOME": rng.lognormal(8, 1, n),
+            "HH_ID": rng.integers(0, 40, n),
+            "YEAR": [2020] * n,
+            "NOTE": pl.Series([None] * n, dtype=pl.String),
+            "OK": rng.random(n) < 0.5,
+        }
+    )
+
+
+EXPECTED = {
+    "AGE": ("whole numbers", "key"),
+    "SEX": ("text", "key"),
+    "NAME": ("text", "identifier"),
+    "INCOME": ("numbers", "continuous"),
+    "HH_ID": ("whole numbers", "identifier"),
+    "YEAR": ("whole numbers", "constant"),
+    "NOTE": ("text", "constant"),
+    "OK": ("true/false", "key"),
+}
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "db"])
+def test_variables_are_recognised(people, tmp_path, kind):
+    source = people if kind == "frame" else write(people, tmp_path, kind)
+    found = inspect_source(source, options=SourceOptions(query=QUERY if kind == "db" else None))
+    assert found.rows == 200
+    for variable in found.variables:
+        expected, looks = EXPECTED[variable.name]
+        assert variable.looks_like == looks, variable
+        if kind == "frame":
+            assert variable.kind == expected
+        assert variable.reason
+        assert CANARY not in repr(variable)
+        assert variable.blank == (people[variable.name].null_count())
+
+
+def test_labels_are_shown_and_more_columns_than_fit_at_once(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr("keyhole.microdata.inspection.FIRST_COLUMNS", 2)
+    monkeypatch.setattr("keyhole.microdata.inspection.VALUES_AT_ONCE", 1)
+    frame = pl.DataFrame({f"V{i}": rng.integers(1, 4, 30) for i in range(3)})
+    labels = {"V0": {1: "one", 2: "two", 5: "five"}}
+    source = write(frame, tmp_path, "sav", variable_value_labels=labels, column_labels={"V2": "Third"})
+    found = inspect_source(source)
+    assert [variable.name for variable in found.variables] == ["V0", "V1", "V2"]
+    assert found.variables[0].categories == (("1", "one"), ("2", "two"), ("5", "five"))
+    assert found.variables[2].title == "Third"
+
+
+def test_a_codebook_names_categories(tmp_path):
+    (tmp_path / "x.csv").write_text("A,B\n1,2\n1,3\n")
+    found = inspect_source(tmp_path / "x.csv", {"A": {1: "one", 2: "two"}})
+    assert found.variables[0].categories == (("1", "one"), ("2", "two"))
+    assert found.variables[0].looks_like == "key"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"1,2\n{CANARY},3\n", "add a header"),
+        (f'A,"B\n{CANARY},3\n', "unbalanced quotes"),
+        (f"A,A\n{CANARY},3\n", "2 columns named 'A'"),
+        ("", "is empty"),
+    ],
+)
+def test_files_without_a_header_show_nothing(tmp_path, text, message):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        inspect_source(tmp_path / "x.csv")
+    assert CANARY not in str(caught.value)
+    with pytest.raises(SettingsError):
+        inspect_source(tmp_path / "x.csv", options=SourceOptions(query=QUERY))
+
+
+def call(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    told = capsys.readouterr()
+    return caught.value.code, told.out, told.err
+
+
+def test_the_command_prints_what_helps_to_choose(people, tmp_path, capsys):
+    source = write(people, tmp_path, "csv")
+    status, out, err = call(capsys, "inspect", source)
+    assert (status, err) == (0, "")
+    assert "--keys AGE,SEX,OK" in out
+    assert CANARY not in out
+    status, out, err = call(capsys, "inspect", source, "--json")
+    found = json.loads(out)
+    assert (status, err, found["rows"]) == (0, "", 200)
+    assert set(found["variables"][0]) == {
+        "name", "title", "kind", "different", "blank", "categories", "looks_like", "reason"
+    }  # fmt: skip
+    assert CANARY not in out
+
+
+def test_the_command_reads_databases(people, tmp_path, capsys):
+    source = write(people, tmp_path, "db")
+    status, out, _ = call(capsys, "inspect", "--url", source, "--query", "SELECT SEX, AGE FROM people")
+    assert status == 0
+    assert "--keys SEX,AGE" in out
+    for arguments in (("--url", source), ("x.csv", "--query", QUERY), ("x.csv", "--url", source, "--query", QUERY), ()):
+        status, out, err = call(capsys, "inspect", *arguments)
+        assert (status, out) == (2, "")
+        assert "--url" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("--band", "AGE=0,15"), 0, "AGE: 0,15"),
+        (("--band", "AGE=5y", "--band", "SEX=5y"), 1, "column 'SEX': the value is not a number"),
+        (("--band", "AGE"), 2, "AGE=0,15,30"),
+        (("--band", "AGE=5y", "--band", "AGE=6y"), 2, "two --band"),
+        (("--band", "AGE=15,0"), 2, "limits must rise"),
+        (("--band", "RACE=5y"), 1, "not one of the keys"),
+        (("--count", "YEAR"), 0, "counted by YEAR"),
+        (("--missing", "drop"), 0, "with a blank key left out"),
+        (("--user-missing", "blank"), 0, "200 of 200 rows"),
+        (("--user-missing", "drop"), 2, "--user-missing"),
+    ],
+)
+def test_assess_takes_the_options_of_reading(people, tmp_path, capsys, monkeypatch, arguments, status, message):
+    monkeypatch.chdir(tmp_path)
+    write(people, tmp_path, "csv")
+    population = "404000" if "--count" in arguments else "200"
+    keys = (
+        ("--keys", "AGE,SEX", "--fraction", "1")
+        if "drop" in arguments
+        else ("--keys", "AGE,SEX", "--population", population)
+    )
+    found, out, err = call(capsys, "assess", "people.csv", *keys, *arguments)
+    assert found == status, err
+    assert message in re.sub(r"\s+", " ", out + err)
+    assert (tmp_path / "people.keyhole").exists() == (status == 0)
+
+
+def test_assess_and_zeros_read_databases(people, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = write(people, tmp_path, "db")
+    database = ("--url", source, "--query", QUERY, "--keys", "AGE,SEX", "--band", "AGE=0,30")
+    status, _, err = call(capsys, "assess", *database, "--population", "200")
+    assert status == 0, err
+    assert (tmp_path / "people.keyhole" / "summary.json").exists()
+    (tmp_path / "rules.yaml").write_text('impossible:\n  - {AGE: ["0-29"], SEX: [m]}\n')
+    status, out, err = call(capsys, "zeros", "check", "rules.yaml", *database, "--json")
+    assert status == 0, err
+    assert json.loads(out)["contradicting_rows"]
+    status, out, _ = call(capsys, "zeros", "suggest", *database)
+    assert status == 0
