@@ -13,8 +13,8 @@ from keyhole.zeros import read_zeros
 from tests.fuzz.hostile import CANARY, band_specs, judge, rows_by_the_book, tables, values
 from tests.unit.formats import write
 
-# On every change 1,000 cases in all; the long suite takes fifty times as many.
-LONG = 50
+# On every change 1,000 cases in all; the long suite takes twenty times as many.
+LONG = 20
 HEALTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def cases(count):
-    """So many cases on every change; 50 times as many behind the marker `long`."""
+    """So many cases on every change; 20 times as many behind the marker `long`."""
     return [count, pytest.param(count * LONG, marks=pytest.mark.long)]
 
 

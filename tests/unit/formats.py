@@ -1,13 +1,17 @@
 """The same records in every format, for tests."""
 
 import gzip
+import io
 import sqlite3
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pyreadstat
 
-from keyhole.microdata import Microdata, SourceOptions, read_microdata
+from keyhole.microdata import Microdata, SourceOptions, read_microdata, statistical_child
 
 QUERY = "SELECT * FROM people"
 
@@ -50,3 +54,18 @@ def options(source: str, **chosen: object) -> SourceOptions:
 def read(source: str, keys: str, missing: str = "category", codebook: object = None, **chosen: object) -> Microdata:
     """Read with options as keywords."""
     return read_microdata(source, keys, codebook, missing=missing, options=options(source, **chosen))  # type: ignore[arg-type]
+
+
+def run_child_here(monkeypatch: Any) -> None:
+    """Read SPSS, Stata and SAS files in this process: starting the child costs a second each time."""
+    monkeypatch.setattr(statistical_child, "_limit", lambda _: None)
+
+    def run(command: list[str], input: bytes, **_: object) -> SimpleNamespace:  # noqa: A002
+        packed = io.BytesIO()
+        with monkeypatch.context() as swapped:
+            swapped.setattr(sys, "stdin", io.StringIO(input.decode()))
+            swapped.setattr(sys, "stdout", SimpleNamespace(buffer=packed))
+            status = statistical_child.main()
+        return SimpleNamespace(returncode=status, stdout=packed.getvalue())
+
+    monkeypatch.setattr("keyhole.microdata.statistical.subprocess.run", run)

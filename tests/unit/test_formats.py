@@ -15,7 +15,7 @@ import keyhole
 from keyhole.errors import CodebookError, InputError, SettingsError
 from keyhole.files import json_text
 from keyhole.microdata import BLANK, SourceOptions, Variable, count_cells, read_microdata
-from tests.unit.formats import QUERY, options, read, write
+from tests.unit.formats import QUERY, options, read, run_child_here, write
 
 KEYS = "AGE,SEX,REGION,EDUC"
 
@@ -33,7 +33,12 @@ def people(rng):
     ).with_columns(pl.col("REGION").replace("", None))
 
 
-def test_every_format_gives_the_same_records(people, tmp_path):
+@pytest.fixture
+def here(monkeypatch):
+    run_child_here(monkeypatch)
+
+
+def test_every_format_gives_the_same_records(here, people, tmp_path):
     first = read(write(people, tmp_path, "csv"), KEYS)
     assert first.variables[2].categories == ("north", "sud", "öst", BLANK)
     assert first.variables[3].categories == ("1", "2", "3", "4")
@@ -44,7 +49,7 @@ def test_every_format_gives_the_same_records(people, tmp_path):
         assert (found.rows, found.ignored, found.reading) == (first.rows, first.ignored, first.reading), kind
 
 
-def test_spss_portable_files_are_read(people, tmp_path):
+def test_spss_portable_files_are_read(here, people, tmp_path):
     plain = people.with_columns(pl.col("REGION").replace("öst", "ost"))
     expected = read(write(plain, tmp_path, "csv"), KEYS)
     found = read(write(plain, tmp_path, "por"), KEYS)
@@ -68,7 +73,7 @@ LABELS = {"EDUC": {4: "university", 1: "none", 2: "school", 9: "refused"}, "SEX"
 
 
 @pytest.mark.parametrize("kind", ["sav", "dta"])
-def test_value_labels_are_the_codebook(people, tmp_path, kind):
+def test_value_labels_are_the_codebook(here, people, tmp_path, kind):
     told = LABELS if kind == "sav" else {"EDUC": LABELS["EDUC"]}
     source = write(people, tmp_path, kind, variable_value_labels=told)
     sex, educ = read(source, "SEX,EDUC").variables
@@ -81,7 +86,7 @@ def test_value_labels_are_the_codebook(people, tmp_path, kind):
     assert given.variables[1] == Variable("EDUC", ("1", "2", "3", "4"))
 
 
-def test_user_missing_values_of_spss_are_kept_or_blank(people, tmp_path):
+def test_user_missing_values_of_spss_are_kept_or_blank(here, people, tmp_path):
     source = write(
         people,
         tmp_path,
@@ -99,7 +104,7 @@ def test_user_missing_values_of_spss_are_kept_or_blank(people, tmp_path):
         read(source, KEYS, user_missing="maybe")
 
 
-def test_missing_letters_of_stata_are_kept_or_blank(tmp_path):
+def test_missing_letters_of_stata_are_kept_or_blank(here, tmp_path):
     import pandas as pd
 
     frame = pd.DataFrame({"A": [1, 2, "a", None, 3, 2], "B": [1, 1, 2, 2, 1, 1]})
@@ -134,7 +139,7 @@ def test_a_crash_of_the_library_is_one_line(people, tmp_path, monkeypatch):
         read(source, KEYS)
 
 
-def test_no_such_column_in_a_statistical_file(people, tmp_path):
+def test_no_such_column_in_a_statistical_file(here, people, tmp_path):
     with pytest.raises(InputError, match="did you mean 'EDUC'"):
         read(write(people, tmp_path, "sav"), "SEX,EDUK")
 
@@ -270,7 +275,7 @@ CELLS = pl.DataFrame({"A": [1, 1, 2, 2, 3, 1], "B": list("xyxyxx"), "N": [2, 0, 
 
 
 @pytest.mark.parametrize("kind", ["csv", "sav", "db"])
-def test_a_table_of_cells_is_as_good_as_records(tmp_path, kind):
+def test_a_table_of_cells_is_as_good_as_records(here, tmp_path, kind):
     found = read(write(CELLS, tmp_path, kind), "A,B", count="N")
     people = pl.DataFrame([row[:2] for row in CELLS.rows() for _ in range(row[2])], schema=["A", "B"], orient="row")
     expected = read_microdata(people, "A,B", {"A": [1, 2, 3]})
