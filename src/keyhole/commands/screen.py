@@ -9,6 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from keyhole.commands.figures import group_table, rounded, tell_error
+from keyhole.commands.figures import number as number
 from keyhole.files import json_text
 
 SHORT = 26
@@ -32,6 +34,8 @@ def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
         click.echo(sentence)
     click.echo()
     print_table(("", ""), rows(summary, folder))
+    if summary["convergence"]["modes"] > 1:
+        print_table(*group_table(summary["convergence"]))
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
@@ -54,13 +58,10 @@ def sentences(summary: dict[str, Any]) -> list[str]:
 def about(measure: dict[str, Any]) -> str:
     """The point estimate with its interval."""
     low, high = measure["interval"]
+    if not measure.get("pooled", True):
+        return f"{number(low)} to {number(high)} (NOT CONVERGED: the limits of all chains together)"
     interval = f"{100 * measure['level']:.0f} % interval {number(low)} to {number(high)}"
-    return f"about {number(measure['mean'])} ({interval})"
-
-
-def number(value: float) -> str:
-    """A count with one decimal where that says anything."""
-    return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
+    return f"about {rounded(measure['mean'], measure.get('mcse'))} ({interval})"
 
 
 def percent(share: float) -> str:
@@ -84,8 +85,8 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ),
         ("Keys (categories)", f"{keys}; {source['cells']:,} possible combinations"),
         ("Alone in the sample", f"{source['sample_uniques']:,}"),
-        ("Alone in the population", f"tau1 = {about(summary['tau1'])}"),
-        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}"),
+        ("Alone in the population", f"tau1 = {about(summary['tau1'])}{tell_error(summary['tau1'])}"),
+        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}{tell_error(summary['tau2'])}"),
         ("Impossible combinations", _zeros(summary["zeros"])),
         ("Assumed", "records are a simple random sample, one record per person; a blank key is a category"),
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
