@@ -38,9 +38,20 @@ def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tupl
         row = (chains, _estimate(group["tau1"]), _estimate(group["tau2"]), moving)
         body.append(row if stacking is None else (*row, f"{100 * group['stacking']:.0f} %"))
     if stacking is not None:
-        header = (*header, "Weight if weighted by how well they predict the records")
-        body.append(("Comparison: so weighted", _estimate(stacking["tau1"]), _estimate(stacking["tau2"]), "", "100 %"))
+        header = (*header, "Weight *")
+        body.append(("* weighted", _estimate(stacking["tau1"]), _estimate(stacking["tau2"]), "", "100 %"))
     return header, body
+
+
+def explain_weights(convergence: dict[str, Any]) -> str:
+    """What the last column of the table is, and is not."""
+    stacking = convergence["stacking"]
+    if stacking is None:
+        return ""
+    return (
+        f"* {stacking['note'][0].upper()}{stacking['note'][1:]}. From {stacking['records']:,} records, "
+        f"{100 * stacking['unreliable']:.0f} % of them with a doubtful weight."
+    )
 
 
 def _estimate(estimate: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from keyhole.commands.figures import group_table, rounded, tell_error
+from keyhole.commands.figures import explain_weights, group_table, rounded, tell_error
 from keyhole.commands.figures import number as number
 from keyhole.files import json_text
 
@@ -36,6 +36,7 @@ def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
     print_table(("", ""), rows(summary, folder))
     if summary["convergence"]["modes"] > 1:
         print_table(*group_table(summary["convergence"]))
+        click.echo(explain_weights(summary["convergence"]))
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:

@@ -27,6 +27,7 @@ class Diagnosis:
     """The verdict. rhat and the effective draws are the worst over tau1 and tau2.
 
     groups: chains that agree with each other; modes: how many groups.
+    disagree: whether groups are farther apart than so many draws may be by chance.
     envelope: when not converged, the smallest lower and largest upper limit of any chain, of tau1 and tau2.
     stacking: when groups disagree, what weights by predictive ability would give: a sensitivity, not the result.
     """
@@ -39,6 +40,7 @@ class Diagnosis:
     message: str
     gates: tuple[Gate, ...]
     groups: tuple[Group, ...] = ()
+    disagree: bool = False
     envelope: dict[str, Interval] | None = None
     stacking: Stacking | None = None
 
@@ -92,11 +94,12 @@ def diagnose(trace: Trace) -> Diagnosis:
     # Chains that pass every gate are pooled: a pair of them may still lie a little beyond the cut.
     together = [list(range(len(trace.starts)))]
     groups = describe_groups(drawn, together if converged else group_chains(drawn))
+    disagree = len(groups) > 1 and len(group_chains(drawn, beyond_chance=True)) > 1
     limits = None if converged else {name: envelope(drawn[name]) for name in ("tau1", "tau2")}
     if limits is None:
         message = explain_agreement(trace, worst_rhat, ess_bulk, monte_carlo_error(drawn["tau1"]))
     else:
-        message = explain_failure(trace, gates, groups, limits["tau1"])
+        message = explain_failure(trace, gates, groups, disagree, limits["tau1"])
     return Diagnosis(
         converged=converged,
         rhat=worst_rhat,
@@ -106,6 +109,7 @@ def diagnose(trace: Trace) -> Diagnosis:
         message=message,
         gates=tuple(gates),
         groups=groups,
+        disagree=disagree,
         envelope=limits,
     )
 
@@ -125,7 +129,7 @@ def weigh_groups(
 
 def read_diagnosis(block: dict[str, Any]) -> Diagnosis:
     """Return the diagnosis that the block `convergence` of summary.json was written from."""
-    names = ("converged", "rhat", "ess_bulk", "ess_tail", "modes", "message")
+    names = ("converged", "rhat", "ess_bulk", "ess_tail", "modes", "message", "disagree")
     limits, stacking = block.get("envelope"), block.get("stacking")
     return Diagnosis(
         **{name: block[name] for name in names},

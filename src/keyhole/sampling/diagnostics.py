@@ -39,8 +39,6 @@ def rhat(draws: Floats) -> float:
 
 def effective_draws(draws: Floats, method: str) -> float:
     """Return the effective number of draws, `bulk` or `tail` (5 % and 95 % quantiles)."""
-    if np.ptp(draws) == 0.0:
-        return float(draws.size)
     prob = (0.05, 0.95) if method == "tail" else None
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(array_stats().ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
@@ -49,8 +47,6 @@ def effective_draws(draws: Floats, method: str) -> float:
 
 def monte_carlo_error(draws: Floats) -> float:
     """Return the Monte Carlo standard error of the mean; infinite where it cannot be told."""
-    if np.ptp(draws) == 0.0:
-        return 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(array_stats().mcse(draws, chain_axis=0, draw_axis=1, method="mean"))
     return value if np.isfinite(value) else float("inf")

@@ -4,18 +4,26 @@ The distance of two chains is the largest R-hat of log-likelihood, tau1 and tau2
 expected. The predictive draws alone would hide a difference behind the chance of who else is in the population,
 and chains must not be called one group when they differ in something that has a gate. Complete linkage: in a group
 every chain agrees with every other one.
+
+Few effective draws give a high R-hat by chance. Two chains at rest, halved, with e effective draws in each half, have
+R-hat^2 about 1 + X / (3 e), X chi-square with 3 degrees of freedom. So groups are said to *disagree* only if there
+are still several when each R-hat is held against its limit by chance; from e = 69 that limit is below 1.05.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from keyhole.kernels.state import Floats
-from keyhole.sampling.diagnostics import rhat
+from keyhole.sampling.diagnostics import effective_draws, rhat
 from keyhole.sampling.intervals import Estimate, estimate
 
 LINKED = ("tau1", "tau2", "tau1_expected", "tau2_expected", "log_likelihood")
 CUT = 1.05
+CHANCE = 21.1
+"""Chi-square with 3 degrees of freedom exceeds it once in 10,000: four chains make 30 comparisons."""
+
 SETTLED = 1.1
 """R-hat of the halves of one chain, at most. About 100 effective draws of a chain at rest stay below it (99.9 %)."""
 
@@ -38,28 +46,42 @@ class Group:
     stacking: float | None = None
 
 
-def pair_distances(quantities: dict[str, Floats]) -> Floats:
-    """Return the distances R-hat - 1 of all pairs of chains, in the order of SciPy: (0, 1), (0, 2), ..., (1, 2), ..."""
-    linked = [quantities[name] for name in LINKED if name in quantities]
-    chains = len(linked[0])
-    distances = [
-        max(rhat(draws[[first, second]]) for draws in linked) - 1.0
-        for first in range(chains)
-        for second in range(first + 1, chains)
-    ]
+def pair_distances(linked: list[Floats]) -> Floats:
+    """Return the distance R-hat - 1 of all pairs of chains, in the order of SciPy: (0, 1), (0, 2), ..., (1, 2), ..."""
+    return np.array([max(_beyond_one(draws, *pair) for draws in linked) for pair in pairs(linked)])
+
+
+def pair_distances_beyond_chance(linked: list[Floats]) -> Floats:
+    """Return the same, each R-hat scaled so that what chance allows is at the cut."""
+    effective = np.array([[effective_draws(draws[[c]], "bulk") for c in range(len(draws))] for draws in linked])
+    found = []
+    for first, second in pairs(linked):
+        half = np.maximum(np.minimum(effective[:, first], effective[:, second]) / 2.0, 1.0)
+        limit = np.maximum(np.sqrt(1.0 + CHANCE / (3.0 * half)), CUT) - 1.0
+        distance = np.array([_beyond_one(draws, first, second) for draws in linked])
+        found.append((distance / limit).max() * (CUT - 1.0))
+    return np.minimum(found, FARTHEST)
+
+
+def pairs(linked: list[Floats]) -> list[tuple[int, int]]:
+    """Return all pairs of chains."""
+    return list(itertools.combinations(range(len(linked[0])), 2))
+
+
+def _beyond_one(draws: Floats, first: int, second: int) -> float:
     # R-hat may be slightly below 1.
-    return np.asarray(np.clip(distances, 0.0, FARTHEST))
+    return min(max(rhat(draws[[first, second]]) - 1.0, 0.0), FARTHEST)
 
 
-def group_chains(quantities: dict[str, Floats]) -> list[list[int]]:
+def group_chains(quantities: dict[str, Floats], beyond_chance: bool = False) -> list[list[int]]:
     """Return the groups of chains, from 0, in the order of their first chain."""
-    chains = len(quantities["tau1"])
-    if chains < 2:
+    linked = [quantities[name] for name in LINKED]
+    if len(linked[0]) < 2:
         return [[0]]
     from scipy.cluster.hierarchy import fcluster, linkage
 
-    tree = linkage(pair_distances(quantities), method="complete")
-    labels = fcluster(tree, CUT - 1.0, criterion="distance")
+    distances = pair_distances_beyond_chance(linked) if beyond_chance else pair_distances(linked)
+    labels = fcluster(linkage(distances, method="complete"), CUT - 1.0, criterion="distance")
     groups: dict[int, list[int]] = {}
     for chain, label in enumerate(labels):
         groups.setdefault(int(label), []).append(chain)

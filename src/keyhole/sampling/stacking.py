@@ -50,8 +50,8 @@ NOTE = "if chains were weighted by how well they predict the records: a sensitiv
 class Stacking:
     """Weights of the chains, in order, and what tau1 and tau2 would be with them.
 
-    records, draws: how many were used, of each chain; unreliable: share of records whose held-out probability is
-    doubtful because single draws dominate it (Pareto k above its limit).
+    records, draws: how many were used, of each chain; unreliable: share of records, averaged over chains, whose
+    held-out probability is doubtful because single draws dominate it (Pareto k above its limit).
     """
 
     note: str
@@ -85,7 +85,7 @@ def weigh_chains(trace: Trace, records: Records, rules: Rules | None, finite: bo
         tau2=weighted_estimate(trace.quantities["tau2"], weights),
         records=int(count.sum()),
         draws=len(draws),
-        unreliable=float(doubtful.any(axis=0) @ count / count.sum()),
+        unreliable=float(doubtful.mean(axis=0) @ count / count.sum()),
     )
 
 
