@@ -155,7 +155,7 @@ def leave_one_out(log_density: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     doubtful = np.ones(held_out.shape, np.bool_)
     # Draws that are equal have no tail that could be smoothed; their plain weights stay, and are called doubtful.
     varied = (np.diff(np.sort(log_density, axis=-1)) > 0.0).all(axis=-1)
-    log_weight, k = array_stats().psislw(-log_density[varied], axis=-1)
+    log_weight, k = array_stats().psislw(log_density[varied], axis=-1)  # it takes q and weighs by 1 / q
     held_out[varied] = log_mean_exp(log_density[varied] + log_weight) + np.log(draws)
     # The limit of Vehtari et al. (2024) for this many draws.
     doubtful[varied] = k > min(1.0 - 1.0 / np.log10(draws), 0.7)
