@@ -28,10 +28,13 @@ def tell_error(measure: dict[str, Any]) -> str:
 
 
 def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of a table of the groups of chains; the last column is a sensitivity, and says so."""
+    """Header and rows of a table of the groups of chains; the last column is a sensitivity, and says so.
+
+    Weights of chains that differ no more than by chance would be weights by chance: they are not shown.
+    """
     header: tuple[str, ...] = ("Chains that agree", "tau1 by them", "tau2 by them", "Still moving")
     body: list[tuple[str, ...]] = []
-    stacking = convergence["stacking"]
+    stacking = shown_stacking(convergence)
     for group in convergence["groups"]:
         chains = ", ".join(str(chain) for chain in group["chains"])
         moving = "no" if group["settled"] else "yes"
@@ -43,14 +46,20 @@ def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tupl
     return header, body
 
 
+def shown_stacking(convergence: dict[str, Any]) -> dict[str, Any] | None:
+    """The weights, if the groups they belong to disagree."""
+    stacking: dict[str, Any] | None = convergence["stacking"]
+    return stacking if convergence["disagree"] else None
+
+
 def explain_weights(convergence: dict[str, Any]) -> str:
     """What the last column of the table is, and is not."""
-    stacking = convergence["stacking"]
+    stacking = shown_stacking(convergence)
     if stacking is None:
         return ""
     return (
         f"* {stacking['note'][0].upper()}{stacking['note'][1:]}. From {stacking['records']:,} records, "
-        f"{100 * stacking['unreliable']:.0f} % of them with a doubtful weight."
+        f"{100 * stacking['unreliable']:.0f} % of them with a doubtful weight.\n"
     )
 
 

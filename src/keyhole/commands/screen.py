@@ -14,6 +14,10 @@ from keyhole.commands.figures import number as number
 from keyhole.files import json_text
 
 SHORT = 26
+ENVELOPE = (
+    "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
+    "95 % limit of any chain."
+)
 ESTIMATORS = {
     "exact": "exact cell probabilities",
     "importance": "cell probabilities by importance sampling",
@@ -36,7 +40,7 @@ def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
     print_table(("", ""), rows(summary, folder))
     if summary["convergence"]["modes"] > 1:
         print_table(*group_table(summary["convergence"]))
-        click.echo(explain_weights(summary["convergence"]))
+        click.echo(explain_weights(summary["convergence"]), nl=False)
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
@@ -50,17 +54,18 @@ def sentences(summary: dict[str, Any]) -> list[str]:
             f"The sample is the whole population: all {uniques:,} records that are alone in it "
             f"can be picked out (tau1 = {uniques:,}, tau2 = {uniques:,})."
         ]
-    return [
+    told = [
         f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
         f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
     ]
+    return told if tau1.get("pooled", True) else [*told, ENVELOPE]
 
 
 def about(measure: dict[str, Any]) -> str:
     """The point estimate with its interval."""
     low, high = measure["interval"]
     if not measure.get("pooled", True):
-        return f"{number(low)} to {number(high)} (NOT CONVERGED: the limits of all chains together)"
+        return f"{number(low)} to {number(high)} (NOT CONVERGED)"
     interval = f"{100 * measure['level']:.0f} % interval {number(low)} to {number(high)}"
     return f"about {rounded(measure['mean'], measure.get('mcse'))} ({interval})"
 
