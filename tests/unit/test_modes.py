@@ -18,7 +18,7 @@ from tests.unit.traces import UNIQUES, make_trace
 def drift(trace: Trace, from_: float) -> Trace:
     """The same chains, of which the log-likelihood still rises."""
     drawn = dict(trace.quantities)
-    chains, draws = drawn["log_likelihood"].shape
+    draws = drawn["log_likelihood"].shape[1]
     drawn["log_likelihood"] = drawn["log_likelihood"] - np.linspace(from_, 0, draws)
     return replace(trace, quantities=drawn)
 
@@ -114,8 +114,9 @@ def test_chance_hardly_ever_disagrees(rng):
         for draws in drawn.values():
             for t in range(1, 60):
                 draws[:, t] += 0.5 * draws[:, t - 1]
-        grouped += len(group_chains(drawn)) > 1
-        called += len(group_chains(drawn, beyond_chance=True)) > 1
+        groups, disagree = group_chains(drawn)
+        grouped += len(groups) > 1
+        called += disagree
     assert called <= 1
     # The negative control: the cut at 1.05 alone would call most of them different.
     assert grouped > 20
@@ -151,7 +152,7 @@ def test_linkage_is_complete(rng):
     near = rhat(drawn["tau1_expected"][[0, 1]])
     assert near <= CUT
     assert rhat(drawn["tau1_expected"][[0, 3]]) > CUT
-    groups = group_chains(drawn)
+    groups, _ = group_chains(drawn)
     assert len(groups) >= 2
     for group in groups:
         for first in group:
@@ -162,10 +163,9 @@ def test_linkage_is_complete(rng):
 
 def test_constant_and_stuck_draws_are_grouped(rng):
     drawn = {name: np.zeros((4, 50)) for name in LINKED}
-    assert group_chains(drawn) == [[0, 1, 2, 3]]
+    assert group_chains(drawn) == ([[0, 1, 2, 3]], False)
     drawn["tau1"] = np.repeat([[0.0], [0.0], [1.0], [1.0]], 50, axis=1)
-    assert group_chains(drawn) == [[0, 1], [2, 3]]
-    assert group_chains(drawn, beyond_chance=True) == [[0, 1], [2, 3]]
+    assert group_chains(drawn) == ([[0, 1], [2, 3]], True)
 
 
 @pytest.mark.parametrize(

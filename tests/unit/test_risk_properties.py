@@ -1,4 +1,4 @@
-"""What holds for every risk, whatever the draws: a probability, no more than the uniques, less in a larger population."""
+"""What holds for every risk: a probability, in sum no more than the uniques, less in a larger population."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -92,9 +92,8 @@ def diagnose(trace: Trace) -> Diagnosis:
     ess_bulk = min(gate.value for gate in risk_gates if gate.name.startswith("ess_bulk"))
     converged = len(trace.starts) >= 2 and all(gate.passed for gate in gates)
     # Chains that pass every gate are pooled: a pair of them may still lie a little beyond the cut.
-    together = [list(range(len(trace.starts)))]
-    groups = describe_groups(drawn, together if converged else group_chains(drawn))
-    disagree = len(groups) > 1 and len(group_chains(drawn, beyond_chance=True)) > 1
+    members, disagree = ([list(range(len(trace.starts)))], False) if converged else group_chains(drawn)
+    groups = describe_groups(drawn, members)
     limits = None if converged else {name: envelope(drawn[name]) for name in ("tau1", "tau2")}
     if limits is None:
         message = explain_agreement(trace, worst_rhat, ess_bulk, monte_carlo_error(drawn["tau1"]))

@@ -46,46 +46,45 @@ class Group:
     stacking: float | None = None
 
 
-def pair_distances(linked: list[Floats]) -> Floats:
-    """Return the distance R-hat - 1 of all pairs of chains, in the order of SciPy: (0, 1), (0, 2), ..., (1, 2), ..."""
-    return np.array([max(_beyond_one(draws, *pair) for draws in linked) for pair in pairs(linked)])
-
-
-def pair_distances_beyond_chance(linked: list[Floats]) -> Floats:
-    """Return the same, each R-hat scaled so that what chance allows is at the cut."""
-    effective = np.array([[effective_draws(draws[[c]], "bulk") for c in range(len(draws))] for draws in linked])
-    found = []
-    for first, second in pairs(linked):
-        half = np.maximum(np.minimum(effective[:, first], effective[:, second]) / 2.0, 1.0)
-        limit = np.maximum(np.sqrt(1.0 + CHANCE / (3.0 * half)), CUT) - 1.0
-        distance = np.array([_beyond_one(draws, first, second) for draws in linked])
-        found.append((distance / limit).max() * (CUT - 1.0))
-    return np.minimum(found, FARTHEST)
-
-
-def pairs(linked: list[Floats]) -> list[tuple[int, int]]:
-    """Return all pairs of chains."""
-    return list(itertools.combinations(range(len(linked[0])), 2))
-
-
-def _beyond_one(draws: Floats, first: int, second: int) -> float:
-    # R-hat may be slightly below 1.
-    return min(max(rhat(draws[[first, second]]) - 1.0, 0.0), FARTHEST)
-
-
-def group_chains(quantities: dict[str, Floats], beyond_chance: bool = False) -> list[list[int]]:
-    """Return the groups of chains, from 0, in the order of their first chain."""
+def pair_distances(quantities: dict[str, Floats]) -> Floats:
+    """Return R-hat - 1 (pair of chains, linked quantity), pairs in the order of SciPy: (0, 1), (0, 2), ..., (1, 2)."""
     linked = [quantities[name] for name in LINKED]
-    if len(linked[0]) < 2:
+    chosen = itertools.combinations(range(len(linked[0])), 2)
+    # R-hat may be slightly below 1.
+    return np.array([[min(max(rhat(x[list(pair)]) - 1.0, 0.0), FARTHEST) for x in linked] for pair in chosen])
+
+
+def discount_chance(distances: Floats, quantities: dict[str, Floats]) -> Floats:
+    """Return the distances scaled so that what chance allows with so many effective draws is at the cut."""
+    linked = [quantities[name] for name in LINKED]
+    effective = np.array([[effective_draws(x[[chain]], "bulk") for x in linked] for chain in range(len(linked[0]))])
+    first, second = np.triu_indices(len(effective), 1)
+    half = np.maximum(np.minimum(effective[first], effective[second]) / 2.0, 1.0)
+    limit = np.maximum(np.sqrt(1.0 + CHANCE / (3.0 * half)), CUT) - 1.0
+    return np.asarray(distances * (CUT - 1.0) / limit)
+
+
+def link_chains(distances: Floats, chains: int) -> list[list[int]]:
+    """Return the groups of chains, from 0, in the order of their first chain."""
+    if chains < 2:
         return [[0]]
     from scipy.cluster.hierarchy import fcluster, linkage
 
-    distances = pair_distances_beyond_chance(linked) if beyond_chance else pair_distances(linked)
-    labels = fcluster(linkage(distances, method="complete"), CUT - 1.0, criterion="distance")
+    labels = fcluster(linkage(distances.max(axis=1), method="complete"), CUT - 1.0, criterion="distance")
     groups: dict[int, list[int]] = {}
     for chain, label in enumerate(labels):
         groups.setdefault(int(label), []).append(chain)
     return list(groups.values())
+
+
+def group_chains(quantities: dict[str, Floats]) -> tuple[list[list[int]], bool]:
+    """Return the groups of chains, and whether they disagree: whether chance leaves several of them."""
+    chains = len(quantities["tau1"])
+    distances = pair_distances(quantities)
+    groups = link_chains(distances, chains)
+    if len(groups) == 1:
+        return groups, False
+    return groups, len(link_chains(discount_chance(distances, quantities), chains)) > 1
 
 
 def is_settled(quantities: dict[str, Floats], chain: int) -> bool:
