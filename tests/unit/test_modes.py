@@ -1,16 +1,17 @@
 """When chains disagree: groups, envelope, and what a data steward is told."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
-from keyhole.commands.figures import rounded
+from keyhole.commands.figures import explain_weights, group_table, number, rounded
 from keyhole.risk import summarise_risk
 from keyhole.sampling import diagnose
 from keyhole.sampling.diagnostics import rhat
 from keyhole.sampling.intervals import envelope, interval
 from keyhole.sampling.modes import CUT, LINKED, group_chains
+from keyhole.sampling.stacking import NOTE, Stacking, share_weights
 from keyhole.sampling.trace import Trace
 from tests.unit.traces import UNIQUES, make_trace
 
@@ -187,3 +188,29 @@ def test_constant_and_stuck_draws_are_grouped(rng):
 )
 def test_estimates_are_rounded_to_their_error(value, error, told):
     assert rounded(value, error) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.0, "0"), (0.0178, "0.02"), (4.26, "4.3"), (7.0, "7"), (1234.5, "1,234")]
+)
+def test_numbers_on_the_screen(value, told):
+    assert number(value) == told
+
+
+def test_weights_are_shown_as_a_comparison_and_only_when_groups_disagree(rng):
+    found = diagnose(make_trace(rng, [12, 30, 12, 30]))
+    groups = found.groups
+    weights = Stacking(
+        NOTE, (0.1, 0.2, 0.3, 0.4), groups[0].tau1, groups[0].tau2, records=800, draws=50, unreliable=0.2
+    )
+    block = asdict(replace(found, stacking=weights, groups=share_weights(groups, weights)))
+    header, body = group_table(block)
+    assert header[-1] == "Weight *"
+    assert [row[0] for row in body] == ["1, 3", "2, 4", "* weighted"]
+    assert [row[-1] for row in body] == ["40 %", "60 %", "100 %"]
+    assert "a sensitivity, not the result. From 800 records, 20 % of them" in explain_weights(block)
+    for hidden in (block | {"disagree": False}, block | {"stacking": None}):
+        header, body = group_table(hidden)
+        assert header[-1] == "Still moving"
+        assert len(body) == 2
+        assert explain_weights(hidden) == ""

@@ -8,7 +8,9 @@ DIGITS = 2
 
 
 def number(value: float) -> str:
-    """A count with one decimal where that says anything."""
+    """A count with one decimal where that says anything; what is there but tiny is not called nothing."""
+    if 0.0 < abs(value) < 0.05:
+        return f"{value:.1g}"
     return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
 
 

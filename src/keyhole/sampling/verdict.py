@@ -80,7 +80,7 @@ def tell_groups(groups: Sequence[Group]) -> str:
 def tell_widest(gates: Sequence[Gate]) -> str:
     """Say in what the chains are farthest apart."""
     widest = max((gate for gate in gates if gate.name.startswith("rhat")), key=lambda gate: gate.value)
-    return f"farthest apart in {widest.name[5:-1].replace('_', ' ')}, R-hat {widest.value:.3g}"
+    return f"farthest apart in {name_gate(widest)}, R-hat {widest.value:.4g}"
 
 
 def name_group(group: Group) -> str:
@@ -112,10 +112,16 @@ def shortfall(gate: Gate) -> float:
 
 def tell_gate(gate: Gate) -> str:
     """A gate in words."""
-    kind, _, what = gate.name.removesuffix(")").partition("(")
-    if kind == "rhat":
-        return f"R-hat of {what.replace('_', ' ')} is {gate.value:.3g} (at most {gate.limit:g})"
-    return f"{what.replace('_', ' ')} has {gate.value:.0f} effective draws (at least {gate.limit:.0f})"
+    if gate.name.startswith("rhat"):
+        return f"R-hat of {name_gate(gate)} is {gate.value:.4g} (at most {gate.limit:g})"
+    return f"{name_gate(gate)} has {gate.value:.0f} effective draws (at least {gate.limit:.0f})"
+
+
+def name_gate(gate: Gate) -> str:
+    """What a gate looks at, in words."""
+    name = gate.name.removesuffix(")").partition("(")[2]
+    name = f"expected {name.removesuffix('_expected')}" if name.endswith("_expected") else name
+    return name.replace("_", " ")
 
 
 def figure(value: float) -> str:
