@@ -16,7 +16,7 @@ from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import Microdata, SourceOptions, count_cells, encode, read_microdata
 from keyhole.risk import summarise_risk
-from keyhole.sampling import Progress, diagnose, run_chains
+from keyhole.sampling import Progress, diagnose, run_chains, weigh_groups
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
 from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
@@ -61,8 +61,10 @@ def assess(
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
-        trace = run_chains(encode(microdata), counts.unique_record, people, chosen, rules, on_progress)
-        risk, diagnosis = summarise_risk(trace), diagnose(trace)
+        records = encode(microdata)
+        trace = run_chains(records, counts.unique_record, people, chosen, rules, on_progress)
+        diagnosis = weigh_groups(diagnose(trace), trace, records, rules, chosen)
+        risk = summarise_risk(trace, diagnosis.converged)
         draws = dict(trace.quantities)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)

@@ -14,7 +14,7 @@ from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
 from keyhole.files import explained, json_text, sha256, sync
 from keyhole.risk import Expected, Measure
-from keyhole.sampling import Diagnosis, Gate
+from keyhole.sampling import read_diagnosis
 
 OUTPUTS = ("summary.json", "records.csv", "draws.nc")
 MANIFEST = "manifest.json"
@@ -80,7 +80,7 @@ def load(folder: str | Path) -> Assessment:
             tau2=_measure(summary["tau2"]),
             records=pl.read_csv(folder / "records.csv", schema=RECORD_COLUMNS),
             summary=summary,
-            diagnosis=_diagnosis(summary["convergence"]),
+            diagnosis=read_diagnosis(summary["convergence"]),
             draws=draws,
             profiles=profiles,
             manifest={name: value for name, value in manifest.items() if name != "outputs"},
@@ -133,10 +133,6 @@ def _measure(block: dict[str, Any]) -> Measure:
         interval=(block["interval"][0], block["interval"][1]),
         level=block["level"],
         expected=Expected(expected["mean"], expected["sd"], (expected["interval"][0], expected["interval"][1])),
+        pooled=block.get("pooled", True),
+        mcse=block.get("mcse"),
     )
-
-
-def _diagnosis(block: dict[str, Any]) -> Diagnosis:
-    names = ("converged", "rhat", "ess_bulk", "ess_tail", "modes", "message")
-    gates = tuple(Gate(**gate) for gate in block["gates"])
-    return Diagnosis(**{name: block[name] for name in names}, gates=gates)

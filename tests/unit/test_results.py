@@ -54,7 +54,7 @@ def test_summary_has_the_fields_of_the_interface(assessment, tmp_path):
     assert {"version", "input", "zeros", "model", "tau1", "tau2", "convergence", "seconds"} <= set(summary)
     wanted = {"rows", "used", "keys", "levels", "cells", "population", "sample_uniques", "missing"}
     assert wanted <= set(summary["input"])
-    assert {"mean", "median", "sd", "interval", "level", "expected"} == set(summary["tau1"])
+    assert {"mean", "median", "sd", "interval", "level", "expected", "pooled", "mcse"} == set(summary["tau1"])
     assert {"mean", "sd", "interval"} == set(summary["tau1"]["expected"])
     wanted = {"converged", "rhat", "ess_bulk", "ess_tail", "modes", "chains", "sweeps", "message", "gates"}
     assert wanted <= set(summary["convergence"])

@@ -98,7 +98,8 @@ def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessmen
     print_table(("", "alone in population, tau1", "matched correctly, tau2", "Converged"), body)
     zeros = with_rules.summary["zeros"]
     click.echo(
-        f"In brackets: 95 % intervals; even a perfect one misses the truth once in twenty files.\n"
+        "In brackets: 95 % intervals, over all chains where Converged is NO; "
+        "even a perfect one misses the truth once in twenty files.\n"
         f"The {zeros['rules']} rules say that {percent(zeros['share'])} of all combinations cannot exist, such as "
         "married children.\nWithout them the model spreads people over these combinations too."
     )

@@ -9,9 +9,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from keyhole.commands.figures import explain_weights, group_table, rounded, tell_error
+from keyhole.commands.figures import number as number
 from keyhole.files import json_text
 
 SHORT = 26
+ENVELOPE = (
+    "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
+    "95 % limit of any chain."
+)
 ESTIMATORS = {
     "exact": "exact cell probabilities",
     "importance": "cell probabilities by importance sampling",
@@ -32,6 +38,9 @@ def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
         click.echo(sentence)
     click.echo()
     print_table(("", ""), rows(summary, folder))
+    if summary["convergence"]["modes"] > 1:
+        print_table(*group_table(summary["convergence"]))
+        click.echo(explain_weights(summary["convergence"]), nl=False)
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
@@ -45,22 +54,20 @@ def sentences(summary: dict[str, Any]) -> list[str]:
             f"The sample is the whole population: all {uniques:,} records that are alone in it "
             f"can be picked out (tau1 = {uniques:,}, tau2 = {uniques:,})."
         ]
-    return [
+    told = [
         f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
         f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
     ]
+    return told if tau1.get("pooled", True) else [*told, ENVELOPE]
 
 
 def about(measure: dict[str, Any]) -> str:
     """The point estimate with its interval."""
     low, high = measure["interval"]
+    if not measure.get("pooled", True):
+        return f"{number(low)} to {number(high)} (NOT CONVERGED)"
     interval = f"{100 * measure['level']:.0f} % interval {number(low)} to {number(high)}"
-    return f"about {number(measure['mean'])} ({interval})"
-
-
-def number(value: float) -> str:
-    """A count with one decimal where that says anything."""
-    return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
+    return f"about {rounded(measure['mean'], measure.get('mcse'))} ({interval})"
 
 
 def percent(share: float) -> str:
@@ -81,8 +88,8 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Records", f"{_records(source)}, from a population of {source['population']:,}"),
         ("Keys (categories)", f"{keys}; {source['cells']:,} possible combinations"),
         ("Alone in the sample", f"{source['sample_uniques']:,}"),
-        ("Alone in the population", f"tau1 = {about(summary['tau1'])}"),
-        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}"),
+        ("Alone in the population", f"tau1 = {about(summary['tau1'])}{tell_error(summary['tau1'])}"),
+        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}{tell_error(summary['tau2'])}"),
         ("Impossible combinations", _zeros(summary["zeros"])),
         ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),

@@ -1,13 +1,18 @@
-"""From draws to numbers: point estimates and intervals of tau1, tau2 and of every sample unique's risk."""
+"""From draws to numbers: point estimates and intervals of tau1, tau2 and of every sample unique's risk.
+
+Chains that agree are pooled. Chains that do not are never: every interval is then the envelope over chains, from the
+smallest lower to the largest upper limit of any of them, and `Measure.pooled` is false.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.kernels.state import Floats
 from keyhole.sampling import Trace
-
-LEVEL = 0.95
+from keyhole.sampling.diagnostics import monte_carlo_error
+from keyhole.sampling.intervals import LEVEL, TAILS, envelope, interval
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,11 @@ class Expected:
 
 @dataclass(frozen=True)
 class Measure:
-    """A risk of the file. The interval is predictive: it also covers who else is in the population."""
+    """A risk of the file. The interval is predictive: it also covers who else is in the population.
+
+    pooled: whether chains agree, so that the interval is of all draws; else it is the envelope over chains.
+    mcse: Monte Carlo standard error of the mean; none when chains do not agree or nothing was sampled.
+    """
 
     mean: float
     median: float
@@ -29,11 +38,16 @@ class Measure:
     interval: tuple[float, float]
     level: float
     expected: Expected
+    pooled: bool = True
+    mcse: float | None = None
 
 
 @dataclass(frozen=True)
 class Risk:
-    """Risks of the file and of its sample uniques, in the order of the file; low and high: 95 % limits over draws."""
+    """Risks of the file and of its sample uniques, in the order of the file; low and high: 95 % limits over draws.
+
+    When chains are not pooled, low is the smallest and high the largest limit of any chain.
+    """
 
     tau1: Measure
     tau2: Measure
@@ -45,37 +59,38 @@ class Risk:
     r2_high: Floats
 
 
-def interval(draws: Floats) -> tuple[float, float]:
-    """Return the equal-tailed interval: for counts its ends are counts that were drawn."""
-    tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(draws, [tail, 1.0 - tail], method="inverted_cdf")
-    return float(low), float(high)
-
-
-def measure(predictive: Floats, expected: Floats) -> Measure:
-    """Summarise the draws of one risk of the file."""
+def measure(predictive: Floats, expected: Floats, pooled: bool) -> Measure:
+    """Summarise the draws (chain, draw) of one risk of the file."""
+    limits = interval if pooled else envelope
     return Measure(
         mean=float(predictive.mean()),
         median=float(np.median(predictive)),
         sd=float(predictive.std(ddof=1)),
-        interval=interval(predictive),
+        interval=limits(predictive),
         level=LEVEL,
-        expected=Expected(float(expected.mean()), float(expected.std(ddof=1)), interval(expected)),
+        expected=Expected(float(expected.mean()), float(expected.std(ddof=1)), limits(expected)),
+        pooled=pooled,
+        mcse=monte_carlo_error(predictive) if pooled else None,
     )
 
 
-def summarise_risk(trace: Trace) -> Risk:
-    """Pool the chains and summarise every risk."""
+def limit_records(risks: NDArray[np.float32], pooled: bool) -> tuple[Floats, Floats]:
+    """Return the limits of each record's risk; risks: (chain, draw, unique)."""
+    if pooled:
+        risks = risks.reshape(1, -1, risks.shape[2])
+    low, high = np.quantile(risks, TAILS, axis=1, method="inverted_cdf").astype(np.float64)
+    return low.min(axis=0), high.max(axis=0)
+
+
+def summarise_risk(trace: Trace, pooled: bool) -> Risk:
+    """Summarise every risk, over all draws when the chains agree (pooled), else over chains."""
     drawn = trace.quantities
     limits = {}
     for name, risks in (("r1", trace.r1), ("r2", trace.r2)):
-        pooled = risks.reshape(-1, risks.shape[2])
-        tail = (1.0 - LEVEL) / 2.0
-        limits[name] = pooled.mean(axis=0, dtype=np.float64)
-        low, high = np.quantile(pooled, [tail, 1.0 - tail], axis=0, method="inverted_cdf").astype(np.float64)
-        limits[f"{name}_low"], limits[f"{name}_high"] = low, high
+        limits[name] = risks.mean(axis=(0, 1), dtype=np.float64)
+        limits[f"{name}_low"], limits[f"{name}_high"] = limit_records(risks, pooled)
     return Risk(
-        tau1=measure(drawn["tau1"].ravel(), drawn["tau1_expected"].ravel()),
-        tau2=measure(drawn["tau2"].ravel(), drawn["tau2_expected"].ravel()),
+        tau1=measure(drawn["tau1"], drawn["tau1_expected"], pooled),
+        tau2=measure(drawn["tau2"], drawn["tau2_expected"], pooled),
         **limits,
     )

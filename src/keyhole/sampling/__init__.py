@@ -1,7 +1,8 @@
 """Chains: where they start, how long they run, whether to believe them."""
 
-from keyhole.sampling.convergence import Diagnosis, Gate, diagnose
+from keyhole.sampling.convergence import Diagnosis, diagnose, read_diagnosis, weigh_groups
+from keyhole.sampling.diagnostics import Gate
 from keyhole.sampling.rounds import run_chains
 from keyhole.sampling.trace import Progress, Trace
 
-__all__ = ["Diagnosis", "Gate", "Progress", "Trace", "diagnose", "run_chains"]
+__all__ = ["Diagnosis", "Gate", "Progress", "Trace", "diagnose", "read_diagnosis", "run_chains", "weigh_groups"]

@@ -1,12 +1,20 @@
-"""Whether to believe the draws: rank-normalised R-hat and effective draws of what does not depend on labels."""
+"""Whether to believe the draws: gates on what does not depend on labels, and groups of chains when they fail."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from keyhole.kernels.state import Floats
+from keyhole.kernels.state import Floats, Records
+from keyhole.sampling.diagnostics import Gate, effective_draws, monte_carlo_error, rhat
+from keyhole.sampling.intervals import Estimate, Interval, envelope
+from keyhole.sampling.modes import Group, describe_groups, group_chains
+from keyhole.sampling.rules import make_rules
+from keyhole.sampling.stacking import Stacking, share_weights, weigh_chains
 from keyhole.sampling.trace import Trace
+from keyhole.sampling.verdict import explain_agreement, explain_failure
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
 
 RHAT_LIMIT = 1.01
 RHAT_LIMIT_OTHERS = 1.05
@@ -15,18 +23,14 @@ RECORDS_CHECKED = 200
 
 
 @dataclass(frozen=True)
-class Gate:
-    """One condition for believing the result."""
-
-    name: str
-    value: float
-    limit: float
-    passed: bool
-
-
-@dataclass(frozen=True)
 class Diagnosis:
-    """The verdict. rhat and the effective draws are the worst over tau1 and tau2."""
+    """The verdict. rhat and the effective draws are the worst over tau1 and tau2.
+
+    groups: chains that agree with each other; modes: how many groups.
+    disagree: whether groups are farther apart than so many draws may be by chance.
+    envelope: when not converged, the smallest lower and largest upper limit of any chain, of tau1 and tau2.
+    stacking: when groups disagree, what weights by predictive ability would give: a sensitivity, not the result.
+    """
 
     converged: bool
     rhat: float
@@ -35,35 +39,10 @@ class Diagnosis:
     modes: int
     message: str
     gates: tuple[Gate, ...]
-
-
-def array_stats() -> Any:
-    """Return ArviZ's functions on plain arrays; imported late because it takes a second."""
-    import arviz_stats.base as base
-
-    return vars(base)["array_stats"]
-
-
-def rhat(draws: Floats) -> float:
-    """Return the rank-normalised split R-hat, the larger of bulk and folded; 1 where nothing varies."""
-    if np.ptp(draws) == 0.0:
-        return 1.0
-    if (np.ptp(draws, axis=1) == 0.0).all():
-        return float("inf")
-    # Draws that hardly vary (a count that is nearly always the same) may leave nothing to divide by: no verdict then.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = float(array_stats().rhat(draws, chain_axis=0, draw_axis=1, method="rank"))
-    return value if np.isfinite(value) else float("inf")
-
-
-def effective_draws(draws: Floats, method: str) -> float:
-    """Return the effective number of draws, `bulk` or `tail` (5 % and 95 % quantiles)."""
-    if np.ptp(draws) == 0.0:
-        return float(draws.size)
-    prob = (0.05, 0.95) if method == "tail" else None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = float(array_stats().ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
-    return value if np.isfinite(value) else 0.0
+    groups: tuple[Group, ...] = ()
+    disagree: bool = False
+    envelope: dict[str, Interval] | None = None
+    stacking: Stacking | None = None
 
 
 def check_risk_gates(quantities: dict[str, Floats], target_ess: int) -> list[Gate]:
@@ -102,36 +81,66 @@ def check_record_gates(r1: np.ndarray, r2: np.ndarray) -> list[Gate]:
 
 
 def diagnose(trace: Trace) -> Diagnosis:
-    """Apply every gate to the draws."""
-    gates = check_risk_gates(trace.quantities, trace.target_ess)
-    gates += check_model_gates(trace.quantities)
+    """Apply every gate to the draws; when one fails, say which chains agree and how far apart all of them are."""
+    drawn = trace.quantities
+    gates = check_risk_gates(drawn, trace.target_ess)
+    gates += check_model_gates(drawn)
     if trace.r1.shape[1] >= 8:
         gates += check_record_gates(trace.r1, trace.r2)
-    chains = len(trace.starts)
-    several = chains >= 2
-    converged = several and all(gate.passed for gate in gates)
     risk_gates = [gate for gate in gates if "tau" in gate.name]
+    worst_rhat = max(gate.value for gate in risk_gates if gate.name.startswith("rhat"))
+    ess_bulk = min(gate.value for gate in risk_gates if gate.name.startswith("ess_bulk"))
+    converged = len(trace.starts) >= 2 and all(gate.passed for gate in gates)
+    # Chains that pass every gate are pooled: a pair of them may still lie a little beyond the cut.
+    members, disagree = ([list(range(len(trace.starts)))], False) if converged else group_chains(drawn)
+    groups = describe_groups(drawn, members)
+    limits = None if converged else {name: envelope(drawn[name]) for name in ("tau1", "tau2")}
+    if limits is None:
+        message = explain_agreement(trace, worst_rhat, ess_bulk, monte_carlo_error(drawn["tau1"]))
+    else:
+        message = explain_failure(trace, gates, groups, disagree, limits["tau1"])
     return Diagnosis(
         converged=converged,
-        rhat=max(gate.value for gate in risk_gates if gate.name.startswith("rhat")),
-        ess_bulk=min(gate.value for gate in risk_gates if gate.name.startswith("ess_bulk")),
+        rhat=worst_rhat,
+        ess_bulk=ess_bulk,
         ess_tail=min(gate.value for gate in risk_gates if gate.name.startswith("ess_tail")),
-        modes=1,
-        message=explain(converged, chains, trace, gates),
+        modes=len(groups),
+        message=message,
         gates=tuple(gates),
+        groups=groups,
+        disagree=disagree,
+        envelope=limits,
     )
 
 
-def explain(converged: bool, chains: int, trace: Trace, gates: list[Gate]) -> str:
-    """Say in words whether the chains agree, and if not what is missing."""
-    if chains < 2:
-        return "One chain alone cannot show that it has converged: use --chains 4."
-    starts = f"{chains} chains that started from {min(trace.starts)} to {max(trace.starts)} profiles"
-    if converged:
-        return f"{starts} agree."
-    failed = ", ".join(f"{gate.name} {gate.value:.3g} (limit {gate.limit:g})" for gate in gates if not gate.passed)
-    why, remedy = {
-        "time": ("The time limit was reached", "Allow more with --time-limit"),
-        "sweeps": ("The limit of sweeps was reached", "Allow more with --max-sweeps, or leave it out"),
-    }.get(trace.stopped, ("Sampling ended", "Allow more with --time-limit"))
-    return f"NOT CONVERGED. {why} before {starts} agreed: {failed}. {remedy}."
+def weigh_groups(
+    diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None, settings: Settings
+) -> Diagnosis:
+    """Add stacking weights when groups of chains disagree; otherwise there is nothing to weigh."""
+    if diagnosis.modes < 2:
+        return diagnosis
+    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
+    stacking = weigh_chains(trace, records, rules, settings.model == "mixed")
+    if stacking is None:
+        return diagnosis
+    return replace(diagnosis, stacking=stacking, groups=share_weights(diagnosis.groups, stacking))
+
+
+def read_diagnosis(block: dict[str, Any]) -> Diagnosis:
+    """Return the diagnosis that the block `convergence` of summary.json was written from."""
+    names = ("converged", "rhat", "ess_bulk", "ess_tail", "modes", "message", "disagree")
+    limits, stacking = block.get("envelope"), block.get("stacking")
+    return Diagnosis(
+        **{name: block[name] for name in names},
+        gates=tuple(Gate(**gate) for gate in block["gates"]),
+        groups=tuple(Group(**_read_estimates(group) | {"chains": tuple(group["chains"])}) for group in block["groups"]),
+        envelope=None if limits is None else {name: (low, high) for name, (low, high) in limits.items()},
+        stacking=None
+        if stacking is None
+        else Stacking(**_read_estimates(stacking) | {"weights": tuple(stacking["weights"])}),
+    )
+
+
+def _read_estimates(block: dict[str, Any]) -> dict[str, Any]:
+    read = {name: Estimate(block[name]["mean"], tuple(block[name]["interval"])) for name in ("tau1", "tau2")}
+    return {**block, **read}

@@ -1,0 +1,216 @@
+"""When chains disagree: groups, envelope, and what a data steward is told."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from keyhole.commands.figures import explain_weights, group_table, number, rounded
+from keyhole.risk import summarise_risk
+from keyhole.sampling import diagnose
+from keyhole.sampling.diagnostics import rhat
+from keyhole.sampling.intervals import envelope, interval
+from keyhole.sampling.modes import CUT, LINKED, group_chains
+from keyhole.sampling.stacking import NOTE, Stacking, share_weights
+from keyhole.sampling.trace import Trace
+from tests.unit.traces import UNIQUES, make_trace
+
+
+def drift(trace: Trace, from_: float) -> Trace:
+    """The same chains, of which the log-likelihood still rises."""
+    drawn = dict(trace.quantities)
+    draws = drawn["log_likelihood"].shape[1]
+    drawn["log_likelihood"] = drawn["log_likelihood"] - np.linspace(from_, 0, draws)
+    return replace(trace, quantities=drawn)
+
+
+def test_chains_that_agree_are_pooled_and_the_message_says_why(rng):
+    trace = make_trace(rng, [12, 12, 12, 12], stopped="gates")
+    found = diagnose(trace)
+    assert found.converged
+    assert (found.modes, found.envelope, found.disagree, found.stacking) == (1, None, False, None)
+    assert found.groups[0].chains == (1, 2, 3, 4)
+    assert found.message.startswith("4 chains that started from 1 to 100 profiles agree: R-hat 1.0")
+    assert "effective draws; the Monte Carlo error of tau1 is 0." in found.message
+    risk = summarise_risk(trace, found.converged)
+    assert risk.tau1.pooled
+    assert risk.tau1.interval == interval(trace.quantities["tau1"])
+    assert 0 < risk.tau1.mcse < 0.3
+    # 800 draws, effective or more so: sd / sqrt(400) is an upper bound of the error when the gates are met.
+    assert risk.tau1.mcse <= risk.tau1.sd / np.sqrt(found.ess_bulk) * 1.5
+
+
+def test_two_groups_that_have_settled(rng):
+    trace = make_trace(rng, [12, 30, 12, 30])
+    found = diagnose(trace)
+    assert not found.converged
+    assert found.modes == 2
+    assert found.disagree
+    assert [group.chains for group in found.groups] == [(1, 3), (2, 4)]
+    assert all(group.settled for group in found.groups)
+    drawn = trace.quantities["tau1"]
+    for group, chains in zip(found.groups, ([0, 2], [1, 3]), strict=True):
+        assert group.tau1.mean == pytest.approx(drawn[chains].mean())
+        assert group.tau1.interval == interval(drawn[chains])
+    upper = f"{found.envelope['tau1'][1]:.0f}"
+    for told in (
+        "NOT CONVERGED: the chains disagree.",
+        "Two groups of chains tell different stories: tau1 is about 12 (",
+        "by chains 1 and 3; about 30 (",
+        "by chains 2 and 4",
+        f"Until then {upper} is the safe figure for tau1",
+        "--chains 8",
+    ):
+        assert told in found.message
+    assert "\n" not in found.message
+
+
+def test_the_envelope_holds_the_interval_of_every_chain(rng):
+    trace = make_trace(rng, [12, 30, 20, 45])
+    found = diagnose(trace)
+    risk = summarise_risk(trace, found.converged)
+    assert not risk.tau1.pooled
+    assert risk.tau1.mcse is None
+    for name, measure in (("tau1", risk.tau1), ("tau2", risk.tau2)):
+        assert measure.interval == found.envelope[name] == envelope(trace.quantities[name])
+        limits = [interval(draws) for draws in trace.quantities[name]]
+        assert measure.interval == (min(low for low, _ in limits), max(high for _, high in limits))
+        limits = [interval(draws) for draws in trace.quantities[f"{name}_expected"]]
+        assert measure.expected.interval == (min(low for low, _ in limits), max(high for _, high in limits))
+    for name, draws in (("r1", trace.r1), ("r2", trace.r2)):
+        low, high = getattr(risk, f"{name}_low"), getattr(risk, f"{name}_high")
+        for unique in range(0, UNIQUES, 7):
+            limits = [interval(chain[:, unique]) for chain in draws]
+            assert (low[unique], high[unique]) == (min(a for a, _ in limits), max(b for _, b in limits))
+    # Pooled limits would be narrower: a group of one chain in four disappears behind the others.
+    pooled = summarise_risk(trace, True)
+    assert pooled.tau1.interval[1] <= risk.tau1.interval[1]
+    assert (pooled.r1_high <= risk.r1_high).all()
+    assert (pooled.r1_high < risk.r1_high).any()
+
+
+def test_too_few_draws_are_not_called_a_disagreement(rng):
+    trace = make_trace(rng, [12, 12, 12, 12], draws=60)
+    found = diagnose(trace)
+    assert not found.converged
+    assert not found.disagree
+    assert "not enough draws yet" in found.message
+    assert "disagree" not in found.message
+    assert "effective draws (at least 400)" in found.message
+    assert found.message.endswith("Allow more with --time-limit.")
+
+
+def test_one_group_with_gates_that_fail_is_one_mode(rng):
+    found = diagnose(make_trace(rng, [12, 12, 12, 12], draws=90))
+    assert not found.converged
+    assert (found.modes, found.disagree) == (1, False)
+    assert "agreed as far as so few draws can show when the time limit was reached" in found.message
+
+
+def test_chance_hardly_ever_disagrees(rng):
+    """Chains from one distribution, correlated and few: of 40 sets at most one may be called a disagreement."""
+    called, grouped = 0, 0
+    for _ in range(40):
+        drawn = {name: rng.standard_normal((4, 60)) for name in LINKED}
+        for draws in drawn.values():
+            for t in range(1, 60):
+                draws[:, t] += 0.5 * draws[:, t - 1]
+        groups, disagree = group_chains(drawn)
+        grouped += len(groups) > 1
+        called += disagree
+    assert called <= 1
+    # The negative control: the cut at 1.05 alone would call most of them different.
+    assert grouped > 20
+
+
+def test_chains_that_still_move_have_not_met(rng):
+    found = diagnose(drift(make_trace(rng, [12, 12, 30, 30], stopped="sweeps"), 30.0))
+    assert found.disagree
+    assert not any(group.settled for group in found.groups)
+    assert "the chains have not met yet" in found.message
+    assert found.message.endswith("Allow more with --max-sweeps, or leave it out.")
+
+
+def test_one_chain_alone_is_no_proof(rng):
+    found = diagnose(make_trace(rng, [12]))
+    assert not found.converged
+    assert found.modes == 1
+    assert found.message.startswith("NOT CONVERGED. One chain alone")
+    assert found.message.endswith("Use --chains 4.")
+
+
+def test_many_groups_are_told_in_one_clause(rng):
+    found = diagnose(make_trace(rng, [3, 10, 20, 30, 40, 55]))
+    assert found.modes == 6
+    assert "Six chains tell different stories: tau1 is about 3" in found.message
+    assert " by one and 5" in found.message
+
+
+def test_linkage_is_complete(rng):
+    """Chains in a row, each near the next: those at the ends must not share a group."""
+    drawn = {name: rng.standard_normal((4, 2000)) for name in LINKED}
+    drawn["tau1_expected"] += np.array([0.0, 0.35, 0.7, 1.05])[:, None]
+    near = rhat(drawn["tau1_expected"][[0, 1]])
+    assert near <= CUT
+    assert rhat(drawn["tau1_expected"][[0, 3]]) > CUT
+    groups, _ = group_chains(drawn)
+    assert len(groups) >= 2
+    for group in groups:
+        for first in group:
+            for second in group:
+                if first < second:
+                    assert all(rhat(draws[[first, second]]) <= CUT for draws in drawn.values())
+
+
+def test_constant_and_stuck_draws_are_grouped(rng):
+    drawn = {name: np.zeros((4, 50)) for name in LINKED}
+    assert group_chains(drawn) == ([[0, 1, 2, 3]], False)
+    drawn["tau1"] = np.repeat([[0.0], [0.0], [1.0], [1.0]], 50, axis=1)
+    assert group_chains(drawn) == ([[0, 1], [2, 3]], True)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "told"),
+    [
+        (12.14, 0.1, "12.1"),
+        (12.14, 0.11, "12"),
+        (12.14, 0.04, "12.1"),
+        (113.6, 1.0, "114"),
+        (113.6, 2.0, "110"),
+        (1234.5, 0.3, "1,234"),
+        (0.0342, 0.002, "0.03"),
+        (0.0342, 0.00001, "0.034"),
+        (0.4, 0.5, "0"),
+        (4.26, None, "4.3"),
+        (12.6, 0.0, "13"),
+        (12.6, float("inf"), "13"),
+    ],
+)
+def test_estimates_are_rounded_to_their_error(value, error, told):
+    assert rounded(value, error) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.0, "0"), (0.0178, "0.02"), (4.26, "4.3"), (7.0, "7"), (1234.5, "1,234")]
+)
+def test_numbers_on_the_screen(value, told):
+    assert number(value) == told
+
+
+def test_weights_are_shown_as_a_comparison_and_only_when_groups_disagree(rng):
+    found = diagnose(make_trace(rng, [12, 30, 12, 30]))
+    groups = found.groups
+    weights = Stacking(
+        NOTE, (0.1, 0.2, 0.3, 0.4), groups[0].tau1, groups[0].tau2, records=800, draws=50, unreliable=0.2
+    )
+    block = asdict(replace(found, stacking=weights, groups=share_weights(groups, weights)))
+    header, body = group_table(block)
+    assert header[-1] == "Weight *"
+    assert [row[0] for row in body] == ["1, 3", "2, 4", "* weighted"]
+    assert [row[-1] for row in body] == ["40 %", "60 %", "100 %"]
+    assert "a sensitivity, not the result. From 800 records, 20 % of them" in explain_weights(block)
+    for hidden in (block | {"disagree": False}, block | {"stacking": None}):
+        header, body = group_table(hidden)
+        assert header[-1] == "Still moving"
+        assert len(body) == 2
+        assert explain_weights(hidden) == ""
