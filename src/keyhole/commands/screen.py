@@ -12,6 +12,7 @@ from rich.table import Table
 from keyhole.files import json_text
 
 SHORT = 26
+CHECKS = {"fit": "Model check", "self_check": "Half-sample check"}
 ESTIMATORS = {
     "exact": "exact cell probabilities",
     "importance": "cell probabilities by importance sampling",
@@ -91,6 +92,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
         ("Stopping", _stopping(summary["settings"])),
         ("Convergence", summary["convergence"]["message"]),
+        *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary.get(name) is not None],
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
     if source["ignored_keys"]:
