@@ -1,5 +1,6 @@
 """Checks in a whole assessment: the model check always, the half-sample check when asked for."""
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 import keyhole
+from keyhole.cli import main
 from keyhole.microdata import encode, read_microdata
 from keyhole.risk import check_half
 from keyhole.risk.self_check import count_matches
@@ -101,3 +103,19 @@ def test_impossible_combinations_without_rules_are_noticed():
     assert found["unseen_pairs"]["observed"] > found["unseen_pairs"]["predicted"]["interval"][1]
     assert "--prior adaptive" in found["message"]
     assert "--zeros" in found["message"]
+
+
+def test_the_screen_shows_both_checks(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    make_frame().write_csv("data.csv")
+    with pytest.raises(SystemExit) as stopped:
+        main(["assess", "data.csv", "--keys", "A,B,C,D", "--population", "900", "--self-check", "--chains", "2",
+              "--max-sweeps", "60", "--prior", "paper"])  # fmt: skip
+    assert stopped.value.code in (0, 3)
+    shown = capsys.readouterr()
+    summary = json.loads((tmp_path / "data.keyhole" / "summary.json").read_text())
+    assert "Model check" in shown.out
+    assert "Half-sample check" in shown.out
+    for name in ("fit", "self_check"):
+        assert (summary[name]["message"] in shown.err) == (not summary[name]["ok"])
