@@ -81,7 +81,8 @@ def test_the_interval_leaves_out_five_percent_at_most(replicates, k):
 
 
 def test_margins_agree_with_plain_counting(rng):
-    files = tuple(np.column_stack([rng.integers(-1, d, 40) for d in LEVELS]).astype(np.int32) for _ in range(3))
+    sizes = (40, 40, 60)
+    files = tuple(np.column_stack([rng.integers(-1, d, n) for d in LEVELS]).astype(np.int32) for n in sizes)
     *compared, others = files
     pairs = choose_pairs(LEVELS)
     assert pairs == [(0, 1), (0, 2), (1, 2)]
@@ -90,10 +91,10 @@ def test_margins_agree_with_plain_counting(rng):
         alone = set()
         for p, (a, b) in enumerate(pairs):
             mine, theirs = (Counter((row[a], row[b]) for row in file.tolist()) for file in (codes, others))
-            plain = sum((mine[cell] ** 0.5 - theirs[cell] ** 0.5) ** 2 for cell in mine | theirs)
+            plain = sum((mine[cell] ** 0.5 - (theirs[cell] * 40 / 60) ** 0.5) ** 2 for cell in mine | theirs)
             assert distance[x, p] == pytest.approx(plain)
             alone |= {i for i, row in enumerate(others.tolist()) if not mine[row[a], row[b]]}
-        assert unseen[x] == len(alone)
+        assert unseen[x] == pytest.approx(len(alone) * 40 / 60)
 
 
 def test_pairs_are_limited():
@@ -109,7 +110,10 @@ def test_distances_and_unseen_pairs_by_hand():
     low, high = np.full((40, 1), 10.0), np.full((40, 1), 11.0)
     assert check_unseen(np.hstack([low, low])).ok
     far = check_unseen(np.hstack([high, low]))
-    assert (far.observed, far.predicted, far.ok) == (11.0, Predicted(10.0, (10.0, 10.0)), False)
+    assert (far.observed, far.predicted.mean, far.ok) == (11.0, 10.0, False)
+    assert far.predicted.interval == pytest.approx((11.0 * 10.5 / 11.5,) * 2)
+    nobody = check_unseen(np.zeros((40, 2)))
+    assert (nobody.predicted.interval, nobody.ok) == ((0.0, 0.0), True)
     distance = np.stack([np.hstack([low, high]), np.hstack([low, low])], axis=1)
     found = check_distances(distance, [("A", "B"), ("A", "C")])
     assert found == TwoWay(1, 2, ("A", "C"), ok=False)
@@ -153,19 +157,19 @@ def test_replicates_look_like_the_file_and_repeat(rng):
     weight, rows = draw_parameters(rng)
     codes = draw_file(rng, weight, rows, 30)
     codes[::7, 1] = -1
-    records, subset = make_records(codes), np.arange(30)
+    records, places = make_records(codes), np.arange(30).repeat(2)
     trace = make_trace(weight, rows)
-    first, again = (list(draw_replicates(trace, records, subset, SETTINGS, None)) for _ in range(2))
-    other = next(draw_replicates(trace, records, subset, make_settings(seed=2), None))
+    first, again = (list(draw_replicates(trace, records, places, SETTINGS, None)) for _ in range(2))
+    other = next(draw_replicates(trace, records, places, make_settings(seed=2), None))
     assert len(first) == 40
     for (file, others), (same, same_others) in zip(first, again, strict=True):
         assert np.array_equal(file, same)
         assert np.array_equal(others, same_others)
-        for people in (file, others):
-            assert np.array_equal(people < 0, codes < 0)
+        for people, blank in ((file, codes < 0), (others, codes[places] < 0)):
+            assert np.array_equal(people < 0, blank)
             assert (people < LEVELS).all()
     assert not np.array_equal(first[0][0], other[0])
-    assert len(list(draw_replicates(make_trace(weight, rows, sweeps=10**6), records, subset, SETTINGS, None))) == 100
+    assert len(list(draw_replicates(make_trace(weight, rows, sweeps=10**6), records, places, SETTINGS, None))) == 100
 
 
 def fine(low, observed, high, ok):
@@ -186,13 +190,14 @@ def fine(low, observed, high, ok):
         (fine(690, 700, 740, True), fine(30, 10, 70, False), TwoWay(1, 45, (), True), {}, ["more rare pairs"]),
         (fine(690, 700, 740, True), fine(1, 5, 9, True), TwoWay(3, 45, ("AGE", "SEX"), False), {},
          ["3 of 45 pairs of keys", "AGE with SEX"]),
+        (fine(690, 700, 740, True), fine(1, 5, 9, True), TwoWay(0, 45, (), False), {}, ["taken together"]),
     ],
-    ids=["fits", "too many expected", "too few expected", "unseen pairs", "rare pairs", "margins"],
+    ids=["fits", "too many expected", "too few expected", "unseen pairs", "rare pairs", "margins", "margins together"],
 )  # fmt: skip
 def test_the_verdict_says_what_it_means_and_what_to_do(uniques, unseen, two_way, options, words):
     message = explain_fit(uniques, unseen, two_way, 1000, make_settings(**options), rules=False, finished=True)
     assert all(word in message for word in words), message
-    assert ("What to do" in message) == message.startswith("THE MODEL DOES NOT FIT.")
+    assert ("What to do" in message) == message.startswith("THE MODEL DOES NOT FIT. ")
     late = explain_fit(uniques, unseen, two_way, 1000, make_settings(**options), rules=True, finished=False)
     assert "say which combinations" not in late
-    assert ("run longer" in late) == ("What to do" in late)
+    assert ("run longer" in late) == late.startswith("THE MODEL DOES NOT FIT YET. ") == ("What to do" in late)

@@ -7,7 +7,7 @@ the simulated file? That takes the uncertainty of the parameters out of the comp
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from keyhole.zeros import Zeros
 LEVEL = 0.95
 MARGIN_RECORDS = 20_000
 """Records whose margins are compared, drawn at random from larger files."""
+
+OTHERS = 4
+"""Further people for each of them, up to MARGIN_RECORDS in all: they stand for the model itself."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class TwoWay:
 class Fit:
     """The verdict. It rests on sample_uniques, two_way and unseen_pairs; the others are told.
 
-    unseen_pairs: people drawn from the model, as many as the file has (or MARGIN_RECORDS), with a pair of categories
-    that nobody in the file has (observed), or nobody in a file drawn from the model (predicted).
+    unseen_pairs: of as many people drawn from the model as the file has (or MARGIN_RECORDS), those with a pair of
+    categories that nobody in the file has (observed), or nobody in a file drawn from the model (predicted).
     """
 
     sample_uniques: Check
@@ -82,7 +85,8 @@ def check_fit(
     pairs = choose_pairs(levels)
     subset = choose_subset(len(file), settings.seed)
     counts, distances, unseen = [], [], []
-    for drawn, others in draw_replicates(trace, records, subset, settings, zeros):
+    places = np.resize(subset, max(min(OTHERS * len(subset), MARGIN_RECORDS), len(subset)))
+    for drawn, others in draw_replicates(trace, records, places, settings, zeros):
         counts.append(count_sizes(drawn))
         distance, new = compare_margins((file[subset], drawn[subset]), others, pairs, levels)
         distances.append(distance)
@@ -90,7 +94,7 @@ def check_fit(
     observed, predicted = count_sizes(file), np.array(counts)
     uniques, doubles, triples, distinct = (check_count(observed[x], predicted[:, x]) for x in range(4))
     two_way = check_distances(np.array(distances), [(names[a], names[b]) for a, b in pairs])
-    pairs_check = check_unseen(np.array(unseen, dtype=np.float64))
+    pairs_check = check_unseen(np.array(unseen))
     return Fit(
         sample_uniques=uniques,
         doubles=doubles,
@@ -138,8 +142,10 @@ def check_unseen(unseen: NDArray[np.float64]) -> Check:
 
     unseen : (replicate, 2), beside the file and beside the simulated one.
     """
+    # The ratio of a draw is 1 where both are equal; the halves keep it finite and change no comparison.
     observed = float(unseen[:, 0].mean())
-    return check_count(observed, observed - (unseen[:, 0] - unseen[:, 1]))
+    found = check_count(observed, observed * (unseen[:, 1] + 0.5) / (unseen[:, 0] + 0.5))
+    return replace(found, predicted=replace(found.predicted, mean=float(unseen[:, 1].mean())))
 
 
 def check_distances(distance: NDArray[np.float64], pairs: Sequence[tuple[str, str]]) -> TwoWay:

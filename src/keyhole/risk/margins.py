@@ -28,22 +28,23 @@ def choose_pairs(levels: tuple[int, ...]) -> list[Pair]:
 
 def compare_margins(
     files: tuple[Codes, ...], others: Codes, pairs: list[Pair], levels: tuple[int, ...]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Compare each of some files with the same other people.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compare each of some files of one size with the same other people, who count as if they were as many.
 
     Returns (file, pair) distances, sum over cells of (sqrt(count) - sqrt(count of the others))^2 (Freeman-Tukey: a
     sparse cell cannot outweigh all others, an empty one weighs in full), and for each file how many of the others have
     a pair of categories that nobody in the file has.
     """
+    share = len(files[0]) / len(others)
     distance = np.zeros((len(files), len(pairs)))
     unseen = np.zeros((len(files), len(others)), dtype=np.bool_)
     for p, (a, b) in enumerate(pairs):
         width = levels[b] + 1
         cells = (levels[a] + 1) * width
         key = (others[:, a] + 1) * width + (others[:, b] + 1)
-        root = np.sqrt(np.bincount(key, minlength=cells))
+        root = np.sqrt(share * np.bincount(key, minlength=cells))
         for x, codes in enumerate(files):
             count = np.bincount((codes[:, a] + 1) * width + (codes[:, b] + 1), minlength=cells)
             distance[x, p] = ((np.sqrt(count) - root) ** 2).sum()
             unseen[x] |= count[key] == 0
-    return distance, unseen.sum(axis=1)
+    return distance, share * unseen.sum(axis=1)

@@ -34,7 +34,8 @@ def explain_fit(
     ]
     if not found:
         return f"{told} Pairs of key values agree too." if two_way.total else told
-    return " ".join(["THE MODEL DOES NOT FIT.", told, *found, advise(unseen, settings, rules, finished)])
+    verdict = "THE MODEL DOES NOT FIT." if finished else "THE MODEL DOES NOT FIT YET."
+    return " ".join([verdict, told, *found, advise(unseen, settings, rules, finished)])
 
 
 def explain_uniques(check: "Check") -> list[str]:
@@ -63,19 +64,19 @@ def explain_two_way(two_way: "TwoWay") -> list[str]:
     """Which pairs of variables the model gets wrong."""
     if two_way.ok:
         return []
-    named = f", {two_way.worst[0]} with {two_way.worst[1]} most" if two_way.worst else ""
-    return [f"{two_way.outside} of {two_way.total} pairs of keys are further from it than chance explains{named}."]
+    if not two_way.outside:
+        return ["Pairs of keys, taken together, are further from it than chance explains."]
+    most = f"{two_way.worst[0]} with {two_way.worst[1]} most"
+    return [f"{two_way.outside} of {two_way.total} pairs of keys are further from it than chance explains, {most}."]
 
 
 def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> str:
     """The remedies in the order in which they usually help."""
-    steps = []
+    steps = [] if finished else ["run longer, for the chains do not agree and this may be why"]
     if settings.prior == "paper":
         steps.append("use --prior adaptive, which learns what 'paper' fixes")
     if settings.model == "mixed":
         steps.append("use --model hdp, or more --profiles")
-    if not finished:
-        steps.append("run longer, since the chains have not met their gates")
     if not rules:
         steps.append("say which combinations cannot exist (--zeros; `keyhole zeros suggest` lists candidates)")
     elif unseen.observed > unseen.predicted.interval[1]:

@@ -31,45 +31,45 @@ SHARE = 0.05
 Codes = NDArray[np.int32]
 
 
-def count_replicates(trace: Trace, records: Records, rules: Rules) -> int:
-    """Return how many files to draw, from sizes alone: as many as cost 5 % of the sweeps, but 40 to 100.
+def count_replicates(trace: Trace, records: Records, others: int, rules: Rules) -> int:
+    """Return how many files and others to draw, from sizes alone: as many as cost 5 % of the sweeps, but 40 to 100.
 
     Nanoseconds on one core: a sweep as in problem.py; 300 for each answer drawn and counted, with rules one more for
-    each profile; for each possible box and draw, three times, 0.4 for each profile and set and 0.2 for each step of
-    its sums.
+    each profile; for each possible box, twice, 0.4 for each profile and set and 0.2 for each step of its sums.
     """
     n, variables = records.level.shape
     profiles = trace.kept["weight"].shape[2]
     sweeps = trace.sweeps * len(trace.starts) * (1e6 + 70.0 * n * variables)
     sizes = np.diff(rules.possible_start).astype(np.float64)
-    boxes = float((1.2 * profiles * 2.0**sizes + 0.6 * sizes * 3.0 ** (sizes - 1.0)).sum())
+    boxes = float((0.8 * profiles * 2.0**sizes + 0.4 * sizes * 3.0 ** (sizes - 1.0)).sum())
     answer = 300.0 + (profiles if len(sizes) else 0.0)
-    wanted = int(SHARE * sweeps / (n * variables * answer + boxes))
+    wanted = int(SHARE * sweeps / ((n + others) * variables * answer + boxes))
     return min(max(wanted, FEWEST_REPLICATES), MOST_REPLICATES)
 
 
 def draw_replicates(
-    trace: Trace, records: Records, subset: Integers, settings: Settings, zeros: Zeros | None
+    trace: Trace, records: Records, places: Integers, settings: Settings, zeros: Zeros | None
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Yield for each of some draws a file (n, J), and further people in the places of `subset`, as categories.
+    """Yield for each of some draws a file (n, J) and further people, one for each entry of `places`, as categories.
 
-    Both are blank (-1) where the record has no answer.
+    Both are blank (-1) where the record has no answer; `places` says whose blanks the further people have.
     """
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(STREAM,)))
     rules = make_rules(zeros.impossible, zeros.possible, records.level_start) if zeros is not None else None
     rules = rules or no_rules()
     chains, draws = trace.kept["weight"].shape[:2]
-    places = np.linspace(0, chains * draws, count_replicates(trace, records, rules), endpoint=False).astype(int)
+    count = count_replicates(trace, records, len(places), rules)
+    chosen = np.linspace(0, chains * draws, count, endpoint=False).astype(int)
     largest = int(np.diff(rules.possible_start, append=0).max(initial=1))
     cells = make_cell_work(largest, trace.kept["weight"].shape[2], lanes=1)
     missing = records.level < 0
-    for place in places:
-        kept = {name: values[divmod(int(place), draws)] for name, values in trace.kept.items()}
+    for x in chosen:
+        kept = {name: values[divmod(int(x), draws)] for name, values in trace.kept.items()}
         seating = make_seating(kept, records.level.shape[1], settings.model == "mixed")
-        file = draw_people(rng, kept, seating, len(missing), records.level_start, rules, cells)
+        people = draw_people(rng, kept, seating, len(missing) + len(places), records.level_start, rules, cells)
+        file, others = people[: len(missing)], people[len(missing) :]
         file[missing] = -1
-        others = draw_people(rng, kept, seating, len(subset), records.level_start, rules, cells)
-        others[missing[subset]] = -1
+        others[missing[places]] = -1
         yield file, others
 
 
