@@ -43,8 +43,8 @@ def explain_uniques(check: "Check") -> list[str]:
     if check.ok:
         return []
     if check.observed < check.predicted.interval[0]:
-        return ["It makes people look more alone than they are: tau1 is likely too high."]
-    return ["It makes people look less alone than they are: tau1 is likely too low."]
+        return ["The model makes people look more alone than they are: tau1 is likely too high."]
+    return ["The model makes people look less alone than they are: tau1 is likely too low."]
 
 
 def explain_unseen(check: "Check", people: int) -> list[str]:
@@ -56,7 +56,7 @@ def explain_unseen(check: "Check", people: int) -> list[str]:
         f"the file has; {span(check)} would be expected."
     )
     if check.observed > check.predicted.interval[1]:
-        return [f"{told} It puts people where nobody is or can be, and tau1 may be too high."]
+        return [f"{told} The model puts people where nobody is or can be, and tau1 may be too high."]
     return [f"{told} The file has more rare pairs than the model knows of, and tau1 may be too low."]
 
 
@@ -65,9 +65,11 @@ def explain_two_way(two_way: "TwoWay") -> list[str]:
     if two_way.ok:
         return []
     if not two_way.outside:
-        return ["Pairs of keys, taken together, are further from it than chance explains."]
+        return ["Pairs of keys, taken together, are further from the model than chance explains."]
     most = f"{two_way.worst[0]} with {two_way.worst[1]} most"
-    return [f"{two_way.outside} of {two_way.total} pairs of keys are further from it than chance explains, {most}."]
+    return [
+        f"{two_way.outside} of {two_way.total} pairs of keys are further from the model than chance explains, {most}."
+    ]
 
 
 def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> str:
