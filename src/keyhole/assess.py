@@ -15,7 +15,7 @@ from keyhole.errors import InputError, RulesError, SettingsError
 from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import Microdata, SourceOptions, count_cells, encode, read_microdata
-from keyhole.risk import summarise_risk
+from keyhole.risk import check_fit, check_half, summarise_risk
 from keyhole.sampling import Progress, diagnose, run_chains, weigh_groups
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
@@ -31,6 +31,7 @@ def assess(
     zeros: str | Path | None = None,
     *,
     drop_contradictions: bool = False,
+    self_check: bool = False,
     allow_identifier: Sequence[str] = (),
     query: str | None = None,
     count: str | None = None,
@@ -44,6 +45,7 @@ def assess(
     source: path of a file (CSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
     of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction.
     count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
+    self_check: fit half of the file too, and see how well it foretells the whole; a quarter of the time limit more.
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(**settings)
@@ -57,7 +59,7 @@ def assess(
     counts = count_cells(microdata.codes)
     reason = find_certain(counts, people)
     if reason is not None:
-        trace = None
+        trace, fit, half = None, None, None
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
@@ -65,6 +67,8 @@ def assess(
         trace = run_chains(records, counts.unique_record, people, chosen, rules, on_progress)
         diagnosis = weigh_groups(diagnose(trace), trace, records, rules, chosen)
         risk = summarise_risk(trace, diagnosis.converged)
+        fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)
+        half = check_half(records, chosen, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
@@ -74,7 +78,7 @@ def assess(
         tau1=risk.tau1,
         tau2=risk.tau2,
         records=make_records(microdata, counts, risk),
-        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, seconds),
+        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, seconds),
         diagnosis=diagnosis,
         draws=draws,
         profiles={} if trace is None else dict(trace.kept),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from keyhole._version import __version__
 from keyhole.microdata import CellCounts, Microdata
-from keyhole.risk import Measure, Risk
+from keyhole.risk import Fit, Measure, Risk, SelfCheck
 from keyhole.sampling import Diagnosis, Trace
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -101,6 +101,8 @@ def make_summary(
     trace: Trace | None,
     diagnosis: Diagnosis,
     risk: Risk,
+    fit: Fit | None,
+    self_check: SelfCheck | None,
     seconds: dict[str, float],
 ) -> dict[str, Any]:
     """Put the blocks together in the order of the interface."""
@@ -113,6 +115,8 @@ def make_summary(
         "tau1": describe_measure(risk.tau1),
         "tau2": describe_measure(risk.tau2),
         "convergence": describe_convergence(diagnosis, settings, trace),
+        "fit": None if fit is None else asdict(fit),
+        "self_check": None if self_check is None else asdict(self_check),
         "seconds": seconds,
     }
 

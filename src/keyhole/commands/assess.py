@@ -19,6 +19,7 @@ NOT_CONVERGED = 3
 @click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
+@click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it foretells the whole.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
 @source_flags()
@@ -33,6 +34,7 @@ def command(
     codebook: Path | None,
     zeros: Path | None,
     drop_contradictions: bool,
+    self_check: bool,
     out: Path | None,
     allow_identifier: tuple[str, ...],
     url: str | None,
@@ -73,6 +75,7 @@ def command(
             codebook=codebook,
             zeros=zeros,
             drop_contradictions=drop_contradictions,
+            self_check=self_check,
             allow_identifier=allow_identifier,
             on_progress=on_progress,
             **given(options),
@@ -82,6 +85,10 @@ def command(
         print_json(assessment.summary)
     elif not quiet:
         print_summary(assessment.summary, folder)
+    for check in ("fit", "self_check"):
+        found = assessment.summary[check]
+        if found is not None and not found["ok"]:
+            click.echo(f"keyhole: {found['message']}", err=True)
     if assessment.diagnosis.converged:
         return 0
     click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)

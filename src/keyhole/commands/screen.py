@@ -18,6 +18,7 @@ ENVELOPE = (
     "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
     "95 % limit of any chain."
 )
+CHECKS = {"fit": "Model check", "self_check": "Half-sample check"}
 ESTIMATORS = {
     "exact": "exact cell probabilities",
     "importance": "cell probabilities by importance sampling",
@@ -95,6 +96,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
         ("Stopping", _stopping(summary["settings"])),
         ("Convergence", summary["convergence"]["message"]),
+        *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary.get(name) is not None],
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
     if source.get("bands"):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels import jit
+from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
@@ -19,10 +20,11 @@ from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
-from keyhole.kernels.state import Records
+from keyhole.kernels.state import Records, no_rules
 from keyhole.kernels.weights import draw_weight_concentration
 from keyhole.sampling.chain import advance, start_chain
 from keyhole.sampling.problem import Problem, make_problem
+from keyhole.sampling.replicates import draw_people, make_seating
 from keyhole.sampling.start import empty_state, make_state_work
 from keyhole.settings import Settings
 
@@ -63,6 +65,20 @@ def compile_in_two_processes() -> None:
         compile_kernels(OURS)
 
 
+def draw_example_people() -> None:
+    """Draw four people from one profile, as the model check does."""
+    kept: dict[str, Any] = {
+        "weight": np.ones(1),
+        "level_profile": np.full((4, 1), 0.5, np.float32),
+        "record_concentration": np.ones(2),
+        "shared_concentration": np.ones(1),
+    }
+    for shared in (True, False):
+        seating = make_seating(kept, 2, shared)
+    cells = make_cell_work(1, 1, lanes=1)
+    draw_people(np.random.default_rng(0), kept, seating, 4, np.array([0, 2, 4]), no_rules(), cells)
+
+
 def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
     """Run these estimators on four records, so that all that they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
@@ -71,7 +87,9 @@ def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
     for estimator in estimators:
         problem = make_example(estimator)
         advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+    draw_example_people()
 
 
 if __name__ == "__main__":
     compile_kernels(THEIRS)
+    draw_example_people()

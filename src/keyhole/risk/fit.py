@@ -1,0 +1,160 @@
+"""Does the model fit this file? A posterior predictive check on what the risk depends on (MODEL.md section 7b).
+
+Kept draws simulate files of the same size. If the model is right, the file is one more of them: the k-th smallest and
+k-th largest of R simulated counts, k = floor(0.025 (R + 1)), leave it out with probability at most 5 %.
+Margins are compared under the parameters of each draw: are further people of that draw further from the file than from
+the simulated file? That takes the uncertainty of the parameters out of the comparison, which would drown it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.kernels.state import Records
+from keyhole.microdata import count_cells
+from keyhole.risk.margins import choose_pairs, compare_margins
+from keyhole.risk.verdict import explain_fit
+from keyhole.sampling import Trace
+from keyhole.sampling.replicates import STREAM, draw_replicates
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+LEVEL = 0.95
+MARGIN_RECORDS = 20_000
+"""Records whose margins are compared, drawn at random from larger files."""
+
+OTHERS = 4
+"""Further people for each of them, up to MARGIN_RECORDS in all: they stand for the model itself."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What the model expects."""
+
+    mean: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number of the file beside what the model expects; ok: it lies in the interval of 95 %."""
+
+    observed: float
+    predicted: Predicted
+    ok: bool
+
+
+@dataclass(frozen=True)
+class TwoWay:
+    """Pairs of variables, how many are further from the model than chance explains, and which most."""
+
+    outside: int
+    total: int
+    worst: tuple[str, ...]
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The verdict. It rests on sample_uniques, two_way and unseen_pairs; the others are told.
+
+    unseen_pairs: of as many people drawn from the model as the file has (or MARGIN_RECORDS), those with a pair of
+    categories that nobody in the file has (observed), or nobody in a file drawn from the model (predicted).
+    """
+
+    sample_uniques: Check
+    doubles: Check
+    triples: Check
+    distinct_cells: Check
+    two_way: TwoWay
+    unseen_pairs: Check
+    replicates: int
+    ok: bool
+    message: str
+
+
+def check_fit(
+    trace: Trace, records: Records, names: Sequence[str], settings: Settings, zeros: Zeros | None = None
+) -> Fit:
+    """Simulate files from kept draws and hold the file against them."""
+    start = records.level_start[:-1].astype(np.int32)
+    file = np.where(records.level >= 0, records.level - start, np.int32(-1)).astype(np.int32)
+    levels = tuple(int(size) for size in np.diff(records.level_start))
+    pairs = choose_pairs(levels)
+    subset = choose_subset(len(file), settings.seed)
+    counts, distances, unseen = [], [], []
+    places = np.resize(subset, max(min(OTHERS * len(subset), MARGIN_RECORDS), len(subset)))
+    for drawn, others in draw_replicates(trace, records, places, settings, zeros):
+        counts.append(count_sizes(drawn))
+        distance, new = compare_margins((file[subset], drawn[subset]), others, pairs, levels)
+        distances.append(distance)
+        unseen.append(new)
+    observed, predicted = count_sizes(file), np.array(counts)
+    uniques, doubles, triples, distinct = (check_count(observed[x], predicted[:, x]) for x in range(4))
+    two_way = check_distances(np.array(distances), [(names[a], names[b]) for a, b in pairs])
+    pairs_check = check_unseen(np.array(unseen))
+    return Fit(
+        sample_uniques=uniques,
+        doubles=doubles,
+        triples=triples,
+        distinct_cells=distinct,
+        two_way=two_way,
+        unseen_pairs=pairs_check,
+        replicates=len(counts),
+        ok=uniques.ok and two_way.ok and pairs_check.ok,
+        message=explain_fit(
+            uniques, pairs_check, two_way, len(subset), settings, zeros is not None, trace.stopped == "gates"
+        ),
+    )
+
+
+def choose_subset(records: int, seed: int) -> NDArray[np.int64]:
+    """Return the records whose margins are compared."""
+    if records <= MARGIN_RECORDS:
+        return np.arange(records)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, 1)))
+    return np.sort(rng.choice(records, MARGIN_RECORDS, replace=False))
+
+
+def count_sizes(codes: NDArray[np.int32]) -> tuple[int, int, int, int]:
+    """Return how many cells hold one, two and three records, and how many any."""
+    counts = count_cells(codes)
+    of_size = np.bincount(np.minimum(counts.cell_count, 4), minlength=5)
+    return int(of_size[1]), int(of_size[2]) // 2, int(of_size[3]) // 3, counts.distinct
+
+
+def left_out(replicates: int) -> int:
+    """Return how many of the smallest, and of the largest, are outside or at the edge of the interval of 95 %."""
+    return max(int((1.0 - LEVEL) / 2.0 * (replicates + 1)), 1)
+
+
+def check_count(observed: float, drawn: NDArray[np.float64]) -> Check:
+    """Hold a count against those of the simulated files."""
+    ordered, k = np.sort(drawn), left_out(len(drawn))
+    low, high = float(ordered[k - 1]), float(ordered[-k])
+    return Check(observed, Predicted(float(drawn.mean()), (low, high)), low <= observed <= high)
+
+
+def check_unseen(unseen: NDArray[np.float64]) -> Check:
+    """Hold the people whose pairs the file lacks against those whose pairs the simulated file lacks, draw by draw.
+
+    unseen : (replicate, 2), beside the file and beside the simulated one.
+    """
+    # The ratio of a draw is 1 where both are equal; the halves keep it finite and change no comparison.
+    observed = float(unseen[:, 0].mean())
+    found = check_count(observed, observed * (unseen[:, 1] + 0.5) / (unseen[:, 0] + 0.5))
+    return replace(found, predicted=replace(found.predicted, mean=float(unseen[:, 1].mean())))
+
+
+def check_distances(distance: NDArray[np.float64], pairs: Sequence[tuple[str, str]]) -> TwoWay:
+    """Hold the file's distance from the model against the simulated file's; distance : (replicate, 2, pair)."""
+    if not pairs:
+        return TwoWay(0, 0, (), True)
+    excess = distance[:, 0] - distance[:, 1]
+    k = left_out(len(excess))
+    outside = np.sort(excess, axis=0)[k - 1] > 0.0
+    together = bool(np.sort(excess.sum(axis=1))[k - 1] > 0.0)
+    score = excess.mean(axis=0) / np.maximum(excess.std(axis=0), 1e-12)
+    return TwoWay(int(outside.sum()), len(pairs), pairs[int(score.argmax())] if outside.any() else (), not together)

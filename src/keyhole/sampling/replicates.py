@@ -1,0 +1,102 @@
+"""Files as the model would draw them: as many people as the file has, for draws spread evenly over all chains.
+
+The generator is derived from the seed beside those of the chains, so that nothing else changes.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.kernels.cells import CellWork, make_cell_work
+from keyhole.kernels.possible import draw_possible_people
+from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.state import Floats, Integers, Records, Rules, no_rules
+from keyhole.sampling.rules import make_rules
+from keyhole.sampling.trace import Trace
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+STREAM = 1_000
+"""Chains take the streams 0, 1, ... of the seed, at most 256 of them; this one is nobody's."""
+
+MOST_REPLICATES = 100
+FEWEST_REPLICATES = 40
+"""With fewer files an interval could not leave out 5 %."""
+
+SHARE = 0.05
+"""Of the time of the sweeps."""
+
+Codes = NDArray[np.int32]
+
+
+def count_replicates(trace: Trace, records: Records, others: int, rules: Rules) -> int:
+    """Return how many files and others to draw, from sizes alone: as many as cost 5 % of the sweeps, but 40 to 100.
+
+    Nanoseconds on one core: a sweep as in problem.py; 300 for each answer drawn and counted, with rules one more for
+    each profile; for each possible box, twice, 0.4 for each profile and set and 0.2 for each step of its sums.
+    """
+    n, variables = records.level.shape
+    profiles = trace.kept["weight"].shape[2]
+    sweeps = trace.sweeps * len(trace.starts) * (1e6 + 70.0 * n * variables)
+    sizes = np.diff(rules.possible_start).astype(np.float64)
+    boxes = float((0.8 * profiles * 2.0**sizes + 0.4 * sizes * 3.0 ** (sizes - 1.0)).sum())
+    answer = 300.0 + (profiles if len(sizes) else 0.0)
+    wanted = int(SHARE * sweeps / ((n + others) * variables * answer + boxes))
+    return min(max(wanted, FEWEST_REPLICATES), MOST_REPLICATES)
+
+
+def draw_replicates(
+    trace: Trace, records: Records, places: Integers, settings: Settings, zeros: Zeros | None
+) -> Iterator[tuple[Codes, Codes]]:
+    """Yield for each of some draws a file (n, J) and further people, one for each entry of `places`, as categories.
+
+    Both are blank (-1) where the record has no answer; `places` says whose blanks the further people have.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(STREAM,)))
+    rules = make_rules(zeros.impossible, zeros.possible, records.level_start) if zeros is not None else None
+    rules = rules or no_rules()
+    chains, draws = trace.kept["weight"].shape[:2]
+    count = count_replicates(trace, records, len(places), rules)
+    chosen = np.linspace(0, chains * draws, count, endpoint=False).astype(int)
+    largest = int(np.diff(rules.possible_start, append=0).max(initial=1))
+    cells = make_cell_work(largest, trace.kept["weight"].shape[2], lanes=1)
+    missing = records.level < 0
+    for x in chosen:
+        kept = {name: values[divmod(int(x), draws)] for name, values in trace.kept.items()}
+        seating = make_seating(kept, records.level.shape[1], settings.model == "mixed")
+        people = draw_people(rng, kept, seating, len(missing) + len(places), records.level_start, rules, cells)
+        file, others = people[: len(missing)], people[len(missing) :]
+        file[missing] = -1
+        others[missing[places]] = -1
+        yield file, others
+
+
+def make_seating(kept: dict[str, NDArray[Any]], variables: int, shared: bool) -> Floats:
+    """Return V of a kept draw."""
+    seating = np.zeros((variables + 1, variables + 2))
+    if shared:
+        fill_shared_seating(float(kept["shared_concentration"][0]), seating)
+    else:
+        shape, rate = kept["record_concentration"]
+        fill_mixed_seating(float(shape), float(rate), seating)
+    return seating
+
+
+def draw_people(
+    rng: np.random.Generator,
+    kept: dict[str, NDArray[Any]],
+    seating: Floats,
+    people: int,
+    level_start: Integers,
+    rules: Rules,
+    cells: CellWork,
+) -> Codes:
+    """Return the categories of people drawn from a kept draw, in random order."""
+    profiles = int(np.flatnonzero(kept["weight"])[-1]) + 1
+    out = np.zeros((people, len(level_start) - 1), np.int32)
+    level_profile = kept["level_profile"].astype(np.float64)
+    draw_possible_people(rng, rules, kept["weight"], level_profile, profiles, seating, level_start, cells, out)
+    rng.shuffle(out)
+    return out - level_start[:-1].astype(np.int32)
