@@ -2,7 +2,8 @@
 
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import Microdata, count_cells, encode, read_microdata
 from keyhole.risk import summarise_risk
-from keyhole.sampling import Progress, diagnose, run_chains
+from keyhole.sampling import OnProgress, diagnose, run_chains
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
 from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
@@ -33,13 +34,18 @@ def assess(
     *,
     drop_contradictions: bool = False,
     allow_identifier: Sequence[str] = (),
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
     **settings: Any,
 ) -> Assessment:
     """Estimate the disclosure risk of a file or dataframe.
 
     source: path of a CSV, TSV or Parquet file, or a dataframe of any library; keys: the columns an intruder
     could know. Give the population's size or the sampling fraction. Any option of `Settings` may follow.
+    executor: runs the chains, in place of threads; checkpoint: folder in which an unfinished run is kept, and
+    from which it goes on with resume=True.
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(**settings)
@@ -56,7 +62,17 @@ def assess(
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
-        trace = run_chains(encode(microdata), counts.unique_record, people, chosen, rules, on_progress)
+        trace = run_chains(
+            encode(microdata),
+            counts.unique_record,
+            people,
+            chosen,
+            rules,
+            on_progress,
+            executor=executor,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            resume=resume,
+        )
         risk, diagnosis = summarise_risk(trace), diagnose(trace)
         draws = dict(trace.quantities)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}

@@ -2,6 +2,6 @@
 
 from keyhole.sampling.convergence import Diagnosis, Gate, diagnose
 from keyhole.sampling.rounds import run_chains
-from keyhole.sampling.trace import Progress, Trace
+from keyhole.sampling.trace import Event, Notice, OnProgress, Progress, Trace
 
-__all__ = ["Diagnosis", "Gate", "Progress", "Trace", "diagnose", "run_chains"]
+__all__ = ["Diagnosis", "Event", "Gate", "Notice", "OnProgress", "Progress", "Trace", "diagnose", "run_chains"]
