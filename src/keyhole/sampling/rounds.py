@@ -73,8 +73,8 @@ def run_chains(
             trace = run_rounds(run, workers)
     except BrokenExecutor:
         raise KeyholeError("a worker ended unexpectedly, perhaps for want of memory: use fewer workers.") from None
-    kept = 0.0 if keeper is None else keeper.seconds
-    return replace(trace, seconds={**trace.seconds, "compile": compile_seconds, "checkpoint": kept})
+    more = {"compile": compile_seconds, "checkpoint": 0.0 if keeper is None else keeper.seconds, "earlier": run.before}
+    return replace(trace, seconds={**trace.seconds, **more})
 
 
 def start_histories(problem: Problem, settings: Settings) -> list[History]:

@@ -124,7 +124,7 @@ def pack_draws(chains: list[History], first: list[int]) -> Arrays:
     for c, chain in enumerate(chains):
         wanted = range(first[c], chain.draws)
         rows = [list(row.values()) for row in chain.quantities[first[c] :]]
-        packed[f"{c}.quantities"] = np.array(rows).reshape(len(rows), -1)
+        packed[f"{c}.quantities"] = np.array(rows).reshape(len(rows), len(rows[0]) if rows else 0)
         packed[f"{c}.errors"] = np.array(chain.errors[first[c] :], np.float64)
         risks, kept = chain.risks.choose(wanted), chain.kept.choose(wanted)
         packed[f"{c}.risk_number"] = _numbers(chain.risks, wanted)
