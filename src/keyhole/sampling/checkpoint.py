@@ -109,23 +109,16 @@ def write_generation(
 
 def read_newest(folder: Path) -> Generation | None:
     """Return the newest whole checkpoint, or None if there never was one; refuse when all are damaged."""
-    heads: list[tuple[int, str, Head]] = []
-    damaged = False
-    for side in SIDES:
-        if not os.path.lexists(folder / side / HEAD):
-            continue
+    sides = [side for side in SIDES if os.path.lexists(folder / side / HEAD)]
+    older = False
+    for side in sorted(sides, reverse=True, key=lambda side: _guess_number(folder / side)):
         try:
             head = read_head(folder / side)
-            heads.append((head.number, side, head))
-        except DamagedError:
-            damaged = True
-    for _, side, head in sorted(heads, reverse=True, key=lambda item: item[0]):
-        try:
             state = _read_arrays(folder / side, head.state)
-            return Generation(side, head, state, [_read_arrays(folder / side, item) for item in head.draws], damaged)
+            return Generation(side, head, state, [_read_arrays(folder / side, item) for item in head.draws], older)
         except DamagedError:
-            damaged = True
-    if damaged:
+            older = True
+    if sides:
         raise OutputError(f"no checkpoint in {folder} is usable, all are damaged: leave --resume out to start anew.")
     return None
 
@@ -212,6 +205,15 @@ def _read_arrays(place: Path, stored: Stored) -> Arrays:
             return {name: file[name] for name in file.files}
     except (ValueError, OSError, KeyError, EOFError, MemoryError, NotImplementedError, zipfile.BadZipFile):
         raise DamagedError from None
+
+
+def _guess_number(place: Path) -> int:
+    """Return the number of a generation, from the names of its files when the head is damaged."""
+    try:
+        return read_head(place).number
+    except DamagedError:
+        names = [path.stem.removeprefix("state-") for path in place.glob("state-*.npz")]
+        return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
 def _is_named_in_head(place: Path, name: str) -> bool:
