@@ -164,7 +164,7 @@ def check_damage(folder: Path, spare: Path, rng: np.random.Generator, times: int
         assert found.older == (path.parent.name == newest)
         others = [other for other in paths if other.parent != path.parent]
         damage(others[int(rng.integers(len(others)))], rng)
-        with pytest.raises(OutputError, match="no checkpoint in .* is usable"):
+        with pytest.raises(OutputError, match=r"no checkpoint in .* is usable"):
             read_newest(spare)
 
 
