@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import sys
 import time
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from keyhole.settings import Settings
 CAPACITY = 520
 """Profiles for which a chain has room at its start (`start_state`)."""
 
-LIBRARIES = 60_000_000
-"""Bytes of what is loaded only at the end: SciPy's statistics for the gates."""
+LIBRARIES = 138_000_000
+"""Bytes of what is loaded only for the verdict: ArviZ and SciPy's statistics."""
 
 DRAW_BYTES = 1_500
 """Bytes of the quantities of one draw, as Python holds them."""
@@ -55,8 +56,9 @@ def estimate_memory(problem: Problem, settings: Settings, draws: int) -> int:
     held = min(draws, risk_limit(uniques)) * uniques * 8
     profiles = settings.profiles if problem.prior.finite else 100
     kept = min(draws, KEPT_DRAWS) * int(problem.records.level_start[-1]) * profiles * 4
+    libraries = 0 if "arviz_stats" in sys.modules else LIBRARIES
     chains = settings.chains * (state + (1.0 + SHARE_STACKED) * held + 2 * kept + draws * DRAW_BYTES)
-    return int(chains) + workers * (state + work) + LIBRARIES
+    return int(chains) + workers * (state + work) + libraries
 
 
 def check_memory(problem: Problem, settings: Settings) -> None:

@@ -123,7 +123,7 @@ def count_workers(settings: Settings) -> int:
 def open_workers(
     problem: Problem, token: str, settings: Settings, executor: Executor | None, stopped: threading.Event
 ) -> Iterator[Workers]:
-    """Yield the workers that the settings ask for. Blocks that still run when an error comes are not waited for."""
+    """Yield the workers that the settings ask for. When the user stops the run, blocks are not waited for."""
     size = count_workers(settings)
     if executor is not None:
         try:
@@ -173,13 +173,16 @@ def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
 
 @contextmanager
 def _closing(pool: Executor) -> Iterator[Executor]:
-    """Wait for the last blocks when all went well, and only then."""
+    """Wait for the last blocks, unless the user is waiting."""
     try:
         yield pool
-    except BaseException:
+    except KeyboardInterrupt:
         if isinstance(pool, ThreadPoolExecutor | ProcessPoolExecutor):
             pool.shutdown(wait=False, cancel_futures=True)
         else:
             pool.shutdown(wait=False)
+        raise
+    except BaseException:
+        pool.shutdown()
         raise
     pool.shutdown()
