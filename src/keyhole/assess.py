@@ -2,7 +2,8 @@
 
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import Microdata, SourceOptions, count_cells, encode, read_microdata
 from keyhole.risk import check_fit, check_half, summarise_risk
-from keyhole.sampling import Progress, diagnose, run_chains, weigh_groups
+from keyhole.sampling import OnProgress, diagnose, run_chains, weigh_groups
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
 from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
@@ -37,7 +38,10 @@ def assess(
     count: str | None = None,
     bands: Mapping[str, Any] | None = None,
     user_missing: Literal["keep", "blank"] = "keep",
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
     **settings: Any,
 ) -> Assessment:
     """Estimate the disclosure risk of a file or dataframe.
@@ -46,6 +50,8 @@ def assess(
     of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction.
     count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
     self_check: fit half of the file too, and see how well it foretells the whole; a quarter of the time limit more.
+    executor: runs the chains, in place of threads; checkpoint: folder in which an unfinished run is kept, and
+    from which it goes on with resume=True.
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(**settings)
@@ -64,7 +70,17 @@ def assess(
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
         records = encode(microdata)
-        trace = run_chains(records, counts.unique_record, people, chosen, rules, on_progress)
+        trace = run_chains(
+            records,
+            counts.unique_record,
+            people,
+            chosen,
+            rules,
+            on_progress,
+            executor=executor,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            resume=resume,
+        )
         diagnosis = weigh_groups(diagnose(trace), trace, records, rules, chosen)
         risk = summarise_risk(trace, diagnosis.converged)
         fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)

@@ -2,13 +2,15 @@
 
 import contextlib
 import importlib
+import os
 import sys
+import threading
 from collections.abc import Sequence
 
 import click
 
 from keyhole._version import __version__
-from keyhole.errors import KeyholeError, SettingsError
+from keyhole.errors import KeyholeError, SettingsError, Stopped
 
 BAD_INPUT = 1
 WRONG_USAGE = 2
@@ -57,7 +59,7 @@ def group() -> None:
     keyhole assess FILE --keys AGE,SEX,MARST --population 953076
 
     Exit status: 0 done; 1 bad input; 2 wrong usage; 3 done, but the chains have not converged;
-    130 stopped by the user.
+    130 stopped by the user (--resume goes on).
     """
 
 
@@ -77,14 +79,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = _refuse(error, BAD_INPUT)
     except MemoryError:
         status = _refuse("not enough memory for this file: use fewer chains, or a larger machine.", BAD_INPUT)
-    except (KeyboardInterrupt, click.Abort):
-        status = _refuse("stopped; no result was written.", STOPPED)
-    sys.exit(status)
+    except (KeyboardInterrupt, click.Abort) as error:
+        status = _refuse(_explain_stop(error), STOPPED)
+    _leave(status)
 
 
 def _refuse(told: object, status: int) -> int:
     click.echo(f"keyhole: {told}", err=True)
     return status
+
+
+def _explain_stop(error: BaseException) -> str:
+    """Say what is left of the work. click puts an error of its own before ours."""
+    stopped = error.__cause__ if isinstance(error, click.Abort) else error
+    if isinstance(stopped, Stopped) and stopped.kept:
+        return "stopped; the work is kept. The same command with --resume goes on with it."
+    return "stopped; no result was written."
+
+
+def _leave(status: int) -> None:
+    """End now. A chain that is in the middle of a step would otherwise be waited for."""
+    if any(thread.name.startswith("keyhole-chain") for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _leave_no_core_file() -> None:

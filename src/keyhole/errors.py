@@ -33,3 +33,11 @@ class SettingsError(KeyholeError):
 
 class OutputError(KeyholeError):
     """The result folder cannot be written or read."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The user stopped a run. kept: whether a checkpoint holds its work."""
+
+    def __init__(self, kept: bool) -> None:
+        super().__init__("stopped")
+        self.kept = kept

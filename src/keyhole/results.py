@@ -13,11 +13,14 @@ from keyhole.assessment import Assessment
 from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
 from keyhole.files import explained, json_text, sha256, sync
+from keyhole.locking import LOCK
 from keyhole.risk import Expected, Measure
 from keyhole.sampling import read_diagnosis
+from keyhole.sampling.checkpoint import remove_checkpoint
 
 OUTPUTS = ("summary.json", "records.csv", "draws.nc")
 MANIFEST = "manifest.json"
+CHECKPOINT = "checkpoint"
 PROGRAM = "keyhole"
 RECORD_COLUMNS = pl.Schema(
     {
@@ -56,6 +59,8 @@ def write_results(assessment: Assessment, folder: Path) -> None:
                 for name in (*OUTPUTS, MANIFEST):
                     os.replace(staging / name, folder / name)
                 sync(folder)
+                if assessment.diagnosis.converged:
+                    remove_checkpoint(folder / CHECKPOINT)
             else:
                 os.rename(staging, folder)
             sync(folder.absolute().parent)
@@ -109,11 +114,25 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
 
 def _refuse_strangers(folder: Path) -> None:
     """Refuse a folder that holds something else, or that others could write to."""
-    if any(folder.iterdir()) and not _is_result(folder):
+    # A lock that is there before a run tells of one that was killed, perhaps between two files of its results.
+    ours = {CHECKPOINT, LOCK, *(OUTPUTS if (folder / LOCK).exists() else ())}
+    strangers = [path for path in folder.iterdir() if path.name not in ours and not _is_staging(path, folder)]
+    if strangers and not _is_result(folder):
         raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
     found = folder.stat()
     if found.st_uid != os.getuid() and found.st_mode & 0o022:
         raise OutputError(f"others can write to {folder}, which is not yours: choose another with --out.")
+
+
+def sweep_staging(folder: Path) -> None:
+    """Take away what a process that was killed while it wrote its results left behind."""
+    for path in folder.iterdir():
+        if _is_staging(path, folder):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_staging(path: Path, folder: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and path.name.startswith(f".{folder.name}-")
 
 
 def _is_result(folder: Path) -> bool:

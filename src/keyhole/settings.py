@@ -3,7 +3,16 @@
 import re
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from keyhole.errors import SettingsError
 
@@ -48,9 +57,23 @@ class Settings(BaseModel):
     chains: int = option(4, "Independent chains; their agreement is the test of convergence.", low=1, high=256)
     seed: int = option(1, "Seed; the same seed gives the same numbers.", low=0, high=2**63 - 1)
     workers: int | None = option(None, "Chains that run at once; it never changes a number.", low=1, high=1024)
+    scheduler: str = option("threads", "Where chains run: threads, processes, or a Dask cluster (tcp://HOST:8786).")
     time_limit: Seconds = option(600.0, "Stop after this long (30s, 5m, 1h), converged or not.", low=0.1)
     target_ess: int = option(400, "Stop when tau1 and tau2 have this many effective draws.", low=10, high=1_000_000)
     max_sweeps: int | None = option(None, "Stop after this many sweeps of each chain.", low=10)
+
+    @field_validator("scheduler")
+    @classmethod
+    def check_scheduler(cls, value: str) -> str:
+        """Accept two words, or an address of Dask."""
+        if value not in ("threads", "processes") and not re.fullmatch(r"(tcp|tls|ucx|wss?)://\S+", value):
+            raise ValueError("must be threads, processes, or the address of a Dask scheduler such as tcp://HOST:8786")
+        return value
+
+    @field_serializer("scheduler")
+    def hide_address(self, value: str) -> str:
+        """Results name no machine."""
+        return value if value in ("threads", "processes") else "cluster"
 
     @model_validator(mode="after")
     def refuse_what_has_no_effect(self) -> Self:
@@ -89,7 +112,7 @@ def option_values(name: str) -> str:
     annotation = Settings.model_fields[name].annotation
     if get_origin(annotation) is Literal:
         return "[" + "|".join(get_args(annotation)) + "]"
-    return "DURATION" if name == "time_limit" else "INTEGER"
+    return {"time_limit": "DURATION", "scheduler": "WHERE"}.get(name, "INTEGER")
 
 
 def _default(name: str) -> Any:

@@ -108,7 +108,7 @@ def make_summary(
     """Put the blocks together in the order of the interface."""
     return {
         "version": __version__,
-        "settings": settings.model_dump(exclude={"workers"}),
+        "settings": settings.model_dump(exclude={"workers", "scheduler"}),
         "input": source,
         "zeros": zeros,
         "model": describe_model(settings, trace),

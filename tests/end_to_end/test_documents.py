@@ -1,4 +1,4 @@
-"""What the documents show is run: every `$ keyhole` line and every Python block of README.md, in order."""
+"""What the documents show is run: every `$ keyhole` line and every Python block, in order."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md"]
+DOCUMENTS = {"README.md": ("trial", "country"), "docs/running.md": ("trial",)}
 CONVERGED_OR_NOT = (0, 3)
 
 
@@ -17,7 +17,7 @@ def blocks(document: str) -> list[tuple[str, str]]:
     return re.findall(r"```(console|python)\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("document", ["README.md", pytest.param("docs/running.md", marks=pytest.mark.long)])
 def test_examples_run(document, tmp_path):
     command = str(Path(sys.executable).with_name("keyhole"))
     found = blocks(document)
@@ -33,7 +33,7 @@ def test_examples_run(document, tmp_path):
         for call in calls:
             done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert done.returncode in CONVERGED_OR_NOT, f"{call}: {done.stderr}"
-    for folder in ("trial", "country"):
+    for folder in DOCUMENTS[document]:
         assert '"max_sweeps": 60' in (tmp_path / folder / "risk" / "summary.json").read_text(encoding="utf-8")
 
 

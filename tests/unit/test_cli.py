@@ -124,6 +124,7 @@ GOOD_VALUES = {
     "chains": "3",
     "seed": "11",
     "workers": "1",
+    "scheduler": "processes",
     "time_limit": "2m",
     "target_ess": "50",
     "max_sweeps": "100",

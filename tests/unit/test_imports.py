@@ -8,7 +8,7 @@ import pytest
 import keyhole
 
 ROOT = Path(keyhole.__file__).parent
-SHARED = {"errors", "files", "settings", "microdata", "zeros", "_version"}
+SHARED = {"errors", "files", "locking", "settings", "microdata", "zeros", "_version"}
 # Each layer may import itself, the layers below it, and what is shared.
 LAYERS = [
     {"kernels"},

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 import keyhole
 from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
-from keyhole.results import MANIFEST, OUTPUTS, check_output
+from keyhole.results import MANIFEST, OUTPUTS, check_output, sweep_staging
 
 FRAME = pl.DataFrame({"A": [1, 1, 2, 3], "B": ["x", "x", "y", "zzcanaryzz"]})
 
@@ -85,6 +86,30 @@ def test_a_result_is_replaced_and_nothing_stays_behind(assessment, tmp_path):
     assert keyhole.load(tmp_path / "r").summary["input"]["keys"] == ["A"]
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
     assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
+
+
+def test_a_checkpoint_goes_away_when_the_chains_agree_and_stays_when_they_do_not(assessment, tmp_path):
+    (tmp_path / "r" / "checkpoint" / "a").mkdir(parents=True)
+    (tmp_path / "r" / "checkpoint" / "a" / "head.json").touch()
+    unsure = replace(assessment, diagnosis=replace(assessment.diagnosis, converged=False))
+    unsure.save(tmp_path / "r")
+    assert (tmp_path / "r" / "checkpoint" / "a" / "head.json").exists()
+    assessment.save(tmp_path / "r")
+    assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
+
+
+def test_what_a_killed_run_left_is_ours(assessment, tmp_path):
+    folder = tmp_path / "r"
+    (folder / ".r-abcdefgh").mkdir(parents=True)
+    (folder / ".r-abcdefgh" / "records.csv").touch()
+    (folder / ".lock").touch()
+    (folder / "summary.json").touch()
+    check_output(folder)
+    sweep_staging(folder)
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "summary.json"]
+    (folder / ".lock").unlink()
+    with pytest.raises(OutputError, match="holds other files"):
+        check_output(folder)
 
 
 def test_folders_above_are_made(assessment, tmp_path):

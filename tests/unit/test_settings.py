@@ -16,6 +16,7 @@ BAD = {
     "chains": 0,
     "seed": -1,
     "workers": 0,
+    "scheduler": "moon",
     "time_limit": "soon",
     "target_ess": 1,
     "max_sweeps": 0,
@@ -78,3 +79,12 @@ def test_settings_cannot_change():
 def test_odd_durations_are_refused(value):
     with pytest.raises(SettingsError, match="time-limit"):
         make_settings(time_limit=value)
+
+
+@pytest.mark.parametrize("value", ["tcp://10.0.0.1:8786", "tls://host:8786", "processes", "threads"])
+def test_where_chains_may_run(value):
+    assert make_settings(scheduler=value).scheduler == value
+
+
+def test_results_name_no_machine():
+    assert make_settings(scheduler="tcp://secret.example:8786").model_dump()["scheduler"] == "cluster"

@@ -22,6 +22,7 @@ NOT_CONVERGED = 3
 @click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it foretells the whole.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
+@click.option("--resume", is_flag=True, help="Go on with the unfinished run that the result folder holds.")
 @source_flags()
 @settings_flags()
 @json_flag
@@ -37,6 +38,7 @@ def command(
     self_check: bool,
     out: Path | None,
     allow_identifier: tuple[str, ...],
+    resume: bool,
     url: str | None,
     as_json: bool,
     quiet: bool,
@@ -63,24 +65,30 @@ def command(
     from keyhole import assess
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import print_json, print_summary
-    from keyhole.results import check_output
+    from keyhole.locking import locked
+    from keyhole.results import CHECKPOINT, check_output, sweep_staging
+    from keyhole.sampling.stopping import stoppable
 
     check_output(folder)
-    with show_progress(quiet or as_json) as on_progress:
-        assessment = assess(
-            source,
-            keys,
-            population=population,
-            fraction=fraction,
-            codebook=codebook,
-            zeros=zeros,
-            drop_contradictions=drop_contradictions,
-            self_check=self_check,
-            allow_identifier=allow_identifier,
-            on_progress=on_progress,
-            **given(options),
-        )
-    assessment.save(folder)
+    with stoppable(), locked(folder):
+        sweep_staging(folder)
+        with show_progress(quiet or as_json) as on_progress:
+            assessment = assess(
+                source,
+                keys,
+                population=population,
+                fraction=fraction,
+                codebook=codebook,
+                zeros=zeros,
+                drop_contradictions=drop_contradictions,
+                self_check=self_check,
+                allow_identifier=allow_identifier,
+                on_progress=on_progress,
+                checkpoint=folder / CHECKPOINT,
+                resume=resume,
+                **given(options),
+            )
+        assessment.save(folder)
     if as_json:
         print_json(assessment.summary)
     elif not quiet:
@@ -92,4 +100,6 @@ def command(
     if assessment.diagnosis.converged:
         return 0
     click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
+    if (folder / CHECKPOINT).is_dir():
+        click.echo("keyhole: the same command with --resume goes on where this run ended.", err=True)
     return NOT_CONVERGED

@@ -5,7 +5,6 @@ how many of them the other half does not repeat, and how many an intruder who kn
 is counted. It tests the model at half the size of the file and at a sampling fraction of one half.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ from keyhole.kernels.state import Records
 from keyhole.microdata import count_cells
 from keyhole.risk.fit import Predicted
 from keyhole.risk.measures import Measure, measure
-from keyhole.sampling import Progress, run_chains
+from keyhole.sampling import OnProgress, run_chains
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
@@ -45,7 +44,7 @@ def check_half(
     records: Records,
     settings: Settings,
     zeros: Zeros | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> SelfCheck | None:
     """Fit a random half and compare; None where no record is alone in the half, so that nothing is predicted."""
     first, second = np.random.SeedSequence(settings.seed, spawn_key=(STREAM,)).spawn(2)
@@ -64,7 +63,7 @@ def check_half(
     )
     trace = run_chains(half, unique, n, chosen_settings, zeros, on_progress)
     found = {
-        name: measure(trace.quantities[name].ravel(), trace.quantities[f"{name}_expected"].ravel())
+        name: measure(trace.quantities[name], trace.quantities[f"{name}_expected"], pooled=True)
         for name in ("tau1", "tau2")
     }
     observed = count_matches(records.level, chosen[unique])

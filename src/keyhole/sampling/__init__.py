@@ -3,6 +3,18 @@
 from keyhole.sampling.convergence import Diagnosis, diagnose, read_diagnosis, weigh_groups
 from keyhole.sampling.diagnostics import Gate
 from keyhole.sampling.rounds import run_chains
-from keyhole.sampling.trace import Progress, Trace
+from keyhole.sampling.trace import Event, Notice, OnProgress, Progress, Trace
 
-__all__ = ["Diagnosis", "Gate", "Progress", "Trace", "diagnose", "read_diagnosis", "run_chains", "weigh_groups"]
+__all__ = [
+    "Diagnosis",
+    "Event",
+    "Gate",
+    "Notice",
+    "OnProgress",
+    "Progress",
+    "Trace",
+    "diagnose",
+    "read_diagnosis",
+    "run_chains",
+    "weigh_groups",
+]

@@ -1,5 +1,6 @@
 """What sampling gives back: kept draws of all chains."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,25 @@ from keyhole.kernels.state import Floats
 
 
 @dataclass(frozen=True)
+class Notice:
+    """Something that a person should know while a run goes on."""
+
+    message: str
+    warning: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
 class Progress:
-    """How far a run is. One event after every draw of every chain."""
+    """How far a run is. One event after every block of every chain.
+
+    draws, sweeps: of this chain so far; wanted: draws at the end of this round; profiles: now; tau1: mean of the
+    second half of its draws; speed: its sweeps per second; round: counted from 1; gates_met of gates: when they
+    were last checked, after the round before (0 of 0 in the first); seconds: since the start; round_left, left:
+    seconds to the end of the round, by the speed so far, and to the time limit.
+    """
 
     chain: int
     chains: int
@@ -21,12 +39,23 @@ class Progress:
     profiles: int
     tau1: float
     seconds: float
+    speed: float = 0.0
+    round: int = 1
+    gates_met: int = 0
+    gates: int = 0
+    round_left: float = 0.0
+    left: float = 0.0
 
     def __str__(self) -> str:
+        met = f"{self.gates_met} of {self.gates} conditions met, " if self.gates else ""
         return (
-            f"chain {self.chain + 1} of {self.chains}: {self.draws:,} of {self.wanted:,} draws, "
-            f"{self.profiles} profiles, tau1 now {self.tau1:.1f}, {self.seconds:.0f} s"
+            f"chain {self.chain + 1} of {self.chains}: {self.draws:,} of {self.wanted:,} draws in round {self.round}, "
+            f"{self.profiles} profiles, tau1 so far {self.tau1:.1f}, {met}{self.seconds:.0f} s"
         )
+
+
+Event = Progress | Notice
+OnProgress = Callable[[Event], None]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,101 @@
+"""A round, block by block: hand out blocks, take them in, save, and say how far the run is."""
+
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from keyhole.sampling.chain import Block
+from keyhole.sampling.diagnostics import Gate
+from keyhole.sampling.history import History, add_block
+from keyhole.sampling.keeper import Keeper
+from keyhole.sampling.problem import Problem
+from keyhole.sampling.stopping import Clock, shielded
+from keyhole.sampling.trace import Event, OnProgress, Progress
+from keyhole.sampling.workers import Workers
+from keyhole.settings import Settings
+
+FEWEST = 8
+"""Draws that every chain makes, time limit or not: fewer say nothing."""
+
+BLOCK_SECONDS = 0.3
+"""Length of a block: between blocks a run is told to stop, is saved and shows how far it is."""
+
+
+@dataclass
+class Run:
+    """A run under way. round: rounds whose gates were not met; before: seconds of earlier sessions."""
+
+    problem: Problem
+    settings: Settings
+    chains: list[History]
+    clock: Clock
+    tell: OnProgress
+    keeper: Keeper | None = None
+    round: int = 0
+    before: float = 0.0
+    gates: list[Gate] = field(default_factory=list)
+    first_sweeps: list[int] = field(default_factory=list)
+
+
+def run_round(run: Run, workers: Workers, wanted: int) -> None:
+    """Bring every chain to this many draws, or as far as time allows; each gets at least eight."""
+    pending: dict[Future[Block | None], History] = {}
+
+    def submit(chain: History, deliver: bool = False) -> None:
+        enough = run.clock.over and chain.draws >= FEWEST
+        if chain.draws < wanted and not enough:
+            seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
+            pending[workers.submit((chain.position, wanted, chain.strides, seconds), deliver)] = chain
+
+    try:
+        for chain in run.chains:
+            submit(chain)
+        while pending:
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            events: list[Event] = []
+            with shielded():
+                for future in done:
+                    chain, block = pending.pop(future), future.result()
+                    if block is not None:
+                        add_block(chain, block)
+                        events.append(describe(run, chain, wanted))
+                    submit(chain, deliver=block is None)
+                if run.keeper is not None and run.keeper.is_due:
+                    save(run)
+            for event in events:
+                run.tell(event)
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def save(run: Run) -> bool:
+    """Write a checkpoint of everything up to the last block of each chain."""
+    return run.keeper is not None and run.keeper.save(run.chains, run.round, run.before + run.clock.seconds)
+
+
+def describe(run: Run, chain: History, wanted: int) -> Progress:
+    """Return the event that follows a block."""
+    seconds = run.clock.seconds
+    half = chain.quantities[chain.draws // 2 :: 1 + chain.draws // 500]
+    state = chain.position.state
+    sweeps = chain.sweeps(run.problem.spacing)
+    made = [item.sweeps(run.problem.spacing) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
+    to_go = sum(max(wanted - item.draws, 0) for item in run.chains) * run.problem.spacing
+    return Progress(
+        chain=chain.number,
+        chains=len(run.chains),
+        draws=chain.draws,
+        wanted=wanted,
+        sweeps=sweeps,
+        profiles=int(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
+        tau1=float(np.mean([draw["tau1_expected"] for draw in half])) if half else float("nan"),
+        seconds=seconds,
+        speed=(sweeps - run.first_sweeps[chain.number]) / seconds,
+        round=run.round + 1,
+        gates_met=sum(gate.passed for gate in run.gates),
+        gates=len(run.gates),
+        round_left=seconds * to_go / max(sum(made), 1),
+        left=run.clock.left,
+    )

@@ -1,0 +1,224 @@
+"""Checkpoints on disk: two generations that share no file, so that no single fault takes both.
+
+    checkpoint/a/head.json      a SHA-256, then JSON: what is kept, and the name and SHA-256 of every other file
+    checkpoint/a/state-N.npz    states of the chains when checkpoint N was written
+    checkpoint/a/draws-M.npz    draws that were new when checkpoint M was written; appended, never written again
+    checkpoint/b/...            the same, one checkpoint older or newer
+
+A file is written beside its place, synced and renamed; the head comes last. No pickle: plain arrays and JSON.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from keyhole.errors import OutputError
+from keyhole.files import sync
+
+SIDES = ("a", "b")
+HEAD = "head.json"
+Arrays = dict[str, NDArray[Any]]
+
+
+class DamagedError(Exception):
+    """A file of a checkpoint is not as it was written."""
+
+
+class Stored(BaseModel):
+    """A file of arrays."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # The name comes from a file: it may lead nowhere else.
+    file: Annotated[str, Field(pattern=r"^(state|draws)-[0-9]{1,12}\.npz$")]
+    sha256: str
+
+
+class Head(BaseModel):
+    """The table of contents of one generation; `run` is checked by whoever reads it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    program: Literal["keyhole"] = "keyhole"
+    format: Literal[1] = 1
+    number: Annotated[int, Field(ge=1, lt=10**12)]
+    run: dict[str, Any]
+    state: Stored
+    draws: list[Stored]
+
+
+class Generation(NamedTuple):
+    """One checkpoint, read and verified; older: whether a newer one was found to be damaged."""
+
+    side: str
+    head: Head
+    state: Arrays
+    draws: list[Arrays]
+    older: bool
+
+
+def open_folder(folder: Path) -> None:
+    """Make the folder if needed, and refuse one that is a link or open to others."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise OutputError(f"{folder} is not a folder of your own: remove it, or choose another with --out.")
+    folder.chmod(0o700)
+
+
+def write_generation(
+    folder: Path, side: str, number: int, run: dict[str, Any], state: Arrays, new_draws: Arrays, earlier: list[Stored]
+) -> list[Stored]:
+    """Write checkpoint `number`; return the list of all its files of draws. After an error the old one still holds."""
+    place = folder / side
+    open_folder(folder)
+    open_folder(place)
+    try:
+        draws = [*earlier, _write_arrays(place, f"draws-{number}.npz", new_draws)]
+        stored = _write_arrays(place, f"state-{number}.npz", state)
+        sync(place)
+        head = Head(number=number, run=run, state=stored, draws=draws)
+        text = json.dumps(head.model_dump()).encode()
+        _write(place, HEAD, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+        sync(place)
+        sync(folder)
+    except BaseException:
+        for name in (f"draws-{number}.npz", f"state-{number}.npz"):
+            with contextlib.suppress(OSError):
+                if not _is_named_in_head(place, name):
+                    (place / name).unlink(missing_ok=True)
+        raise
+    wanted = {HEAD, stored.file, *(item.file for item in draws)}
+    for path in place.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+    return draws
+
+
+def read_newest(folder: Path) -> Generation | None:
+    """Return the newest whole checkpoint, or None if there never was one; refuse when all are damaged."""
+    sides = [side for side in SIDES if os.path.lexists(folder / side / HEAD)]
+    older = False
+    for side in sorted(sides, reverse=True, key=lambda side: _guess_number(folder / side)):
+        try:
+            head = read_head(folder / side)
+            state = _read_arrays(folder / side, head.state)
+            return Generation(side, head, state, [_read_arrays(folder / side, item) for item in head.draws], older)
+        except DamagedError:
+            older = True
+    if sides:
+        raise OutputError(f"no checkpoint in {folder} is usable, all are damaged: leave --resume out to start anew.")
+    return None
+
+
+def newest_number(folder: Path) -> int:
+    """Return the number of the newest checkpoint that has a readable head; 0 without any."""
+    newest = 0
+    for side in SIDES:
+        with contextlib.suppress(DamagedError):
+            newest = max(newest, read_head(folder / side).number)
+    return newest
+
+
+def read_head(place: Path) -> Head:
+    """Read and verify the head of one generation."""
+    digest, _, text = _read(place / HEAD).partition(b"\n")
+    if hashlib.sha256(text).hexdigest().encode() != digest:
+        raise DamagedError
+    try:
+        return Head.model_validate_json(text)
+    except ValidationError:
+        raise DamagedError from None
+
+
+def remove_generation(folder: Path, side: str) -> None:
+    """Delete one generation, the head first, so that nothing half deleted looks like a checkpoint."""
+    with contextlib.suppress(OSError):
+        (folder / side / HEAD).unlink(missing_ok=True)
+    shutil.rmtree(folder / side, ignore_errors=True)
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Delete both generations and the folder."""
+    for side in SIDES:
+        remove_generation(folder, side)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _write_arrays(place: Path, name: str, arrays: Arrays) -> Stored:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    content = buffer.getbuffer()
+    _write(place, name, content)
+    return Stored(file=name, sha256=hashlib.sha256(content).hexdigest())
+
+
+def _write(place: Path, name: str, content: bytes | memoryview) -> None:
+    """Write beside the place, sync, rename."""
+    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=place)
+    try:
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(handle, view) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(temporary, place / name)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(handle, "rb") as file:
+            return file.read()
+    except OSError:
+        raise DamagedError from None
+
+
+def _read_arrays(place: Path, stored: Stored) -> Arrays:
+    """Read a file whose SHA-256 is known. Packed arrays and objects are refused: we never write them."""
+    content = _read(place / stored.file)
+    if hashlib.sha256(content).hexdigest() != stored.sha256:
+        raise DamagedError
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in packed.infolist()):
+                raise DamagedError
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, OSError, KeyError, EOFError, MemoryError, NotImplementedError, zipfile.BadZipFile):
+        raise DamagedError from None
+
+
+def _guess_number(place: Path) -> int:
+    """Return the number of a generation, from the names of its files when the head is damaged."""
+    try:
+        return read_head(place).number
+    except DamagedError:
+        names = [path.stem.removeprefix("state-") for path in place.glob("state-*.npz")]
+        return max((int(name) for name in names if name.isdecimal()), default=0)
+
+
+def _is_named_in_head(place: Path, name: str) -> bool:
+    try:
+        head = read_head(place)
+    except DamagedError:
+        return False
+    return name in {head.state.file, *(item.file for item in head.draws)}

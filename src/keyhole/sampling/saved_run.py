@@ -1,0 +1,233 @@
+"""A run as plain arrays and numbers, and back: what a checkpoint holds."""
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from keyhole._version import __version__
+from keyhole.errors import OutputError
+from keyhole.kernels.state import State
+from keyhole.sampling.chain import KeptDraw, Position, make_generator
+from keyhole.sampling.checkpoint import Arrays, DamagedError, Generation
+from keyhole.sampling.history import History, Thinned, start_history
+from keyhole.sampling.problem import Problem
+from keyhole.sampling.start import empty_state
+from keyhole.sampling.workers import engine
+from keyhole.settings import Settings
+
+MAY_DIFFER = ("time_limit", "target_ess", "max_sweeps", "workers", "scheduler")
+"""Options that say when to stop or where to run. All others must be as they were."""
+
+
+class SavedChain(BaseModel):
+    """A chain but for its arrays."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    start: int
+    draws: int
+    since: int
+    risk_stride: int
+    kept_stride: int
+    sweep_rng: dict[str, Any]
+    risk_rng: dict[str, Any]
+    sampling_seconds: float
+    risk_seconds: float
+
+
+class SavedRun(BaseModel):
+    """A run but for its arrays. round: the rounds whose gates were not met; quantities: their names, in order."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: str
+    engine: str
+    problem: str
+    settings: dict[str, Any]
+    round: int
+    seconds: float
+    quantities: list[str]
+    chains: list[SavedChain]
+
+
+class Resumed(NamedTuple):
+    """Where a run goes on. seconds: sampled before, in all sessions together."""
+
+    chains: list[History]
+    round: int
+    seconds: float
+
+
+def fingerprint(problem: Problem) -> str:
+    """Return the SHA-256 of everything in the problem: data, model and how draws are evaluated."""
+    digest = hashlib.sha256()
+
+    def add(name: str, value: Any) -> None:
+        if hasattr(value, "_asdict"):
+            for part, item in value._asdict().items():
+                add(f"{name}.{part}", item)
+        elif isinstance(value, np.ndarray):
+            digest.update(f"{name} {value.dtype} {value.shape} ".encode())
+            digest.update(np.ascontiguousarray(value).data)
+        else:
+            digest.update(f"{name} {value!r} ".encode())
+
+    for name, value in vars(problem).items():
+        add(name, value)
+    return digest.hexdigest()
+
+
+def describe_run(
+    chains: list[History], round_number: int, seconds: float, problem_hash: str, settings: Settings
+) -> dict[str, Any]:
+    """Return all that is not an array."""
+    described = [
+        SavedChain(
+            start=chain.start,
+            draws=chain.draws,
+            since=chain.position.since,
+            risk_stride=chain.risks.stride,
+            kept_stride=chain.kept.stride,
+            sweep_rng=chain.position.sweep_rng,
+            risk_rng=chain.position.risk_rng,
+            sampling_seconds=chain.sampling_seconds,
+            risk_seconds=chain.risk_seconds,
+        )
+        for chain in chains
+    ]
+    names = next((list(chain.quantities[0]) for chain in chains if chain.quantities), [])
+    return SavedRun(
+        version=__version__,
+        engine=engine(),
+        problem=problem_hash,
+        settings=settings.model_dump(exclude=set(MAY_DIFFER)),
+        round=round_number,
+        seconds=seconds,
+        quantities=names,
+        chains=described,
+    ).model_dump()
+
+
+def pack_states(chains: list[History]) -> Arrays:
+    """Return the states of all chains by chain and field."""
+    return {
+        f"{c}.{name}": array for c, chain in enumerate(chains) for name, array in chain.position.state._asdict().items()
+    }
+
+
+def pack_draws(chains: list[History], first: list[int]) -> Arrays:
+    """Return the draws of every chain from number first[chain] on."""
+    packed: Arrays = {}
+    for c, chain in enumerate(chains):
+        wanted = range(first[c], chain.draws)
+        rows = [list(row.values()) for row in chain.quantities[first[c] :]]
+        packed[f"{c}.quantities"] = np.array(rows).reshape(len(rows), len(rows[0]) if rows else 0)
+        packed[f"{c}.errors"] = np.array(chain.errors[first[c] :], np.float64)
+        risks, kept = chain.risks.choose(wanted), chain.kept.choose(wanted)
+        packed[f"{c}.risk_number"] = _numbers(chain.risks, wanted)
+        packed[f"{c}.kept_number"] = _numbers(chain.kept, wanted)
+        if risks:
+            packed[f"{c}.r1"] = np.stack([r1 for r1, _ in risks])
+            packed[f"{c}.r2"] = np.stack([r2 for _, r2 in risks])
+        if kept:
+            packed[f"{c}.profiles"] = np.array([len(item.weight) for item in kept])
+            packed[f"{c}.weight"] = np.concatenate([item.weight for item in kept])
+            packed[f"{c}.level_profile"] = np.concatenate([item.level_profile for item in kept], axis=1)
+            packed[f"{c}.record_concentration"] = np.stack([item.record_concentration for item in kept])
+            packed[f"{c}.shared_concentration"] = np.stack([item.shared_concentration for item in kept])
+    return packed
+
+
+def restore_run(generation: Generation, folder: Path, problem: Problem, settings: Settings) -> Resumed:
+    """Put a run back where its checkpoint left it; refuse another run's."""
+    try:
+        saved = SavedRun.model_validate(generation.head.run)
+        _refuse_others(saved, folder, problem, settings)
+        chains = [_restore_chain(c, generation, saved, problem) for c in range(settings.chains)]
+    except (DamagedError, ValidationError, KeyError, ValueError, TypeError, IndexError, OverflowError):
+        raise OutputError(f"the checkpoint in {folder} is damaged: leave --resume out to start anew.") from None
+    return Resumed(chains, saved.round, saved.seconds)
+
+
+def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Settings) -> None:
+    now = settings.model_dump(exclude=set(MAY_DIFFER))
+    changed = [name.replace("_", "-") for name in now if saved.settings.get(name) != now[name]]
+    if changed:
+        what = f"another {' and '.join(changed)}"
+    elif saved.engine != engine() or saved.version != __version__:
+        what = "another version of keyhole, numba or numpy"
+    elif saved.problem != fingerprint(problem):
+        what = "other data, keys, population or rules"
+    else:
+        return
+    raise OutputError(f"the run kept in {folder} was made with {what}: leave --resume out to start anew.")
+
+
+def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> History:
+    """Rebuild a chain; every array must have the shape that this problem gives it."""
+    about = saved.chains[c]
+    state = _restore_state(c, generation.state, problem)
+    for rng in (about.sweep_rng, about.risk_rng):
+        make_generator(rng)
+    position = Position(state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since)
+    uniques = len(problem.cell_level)
+    chain = start_history(c, about.start, position, uniques)
+    chain.risks.stride, chain.kept.stride = about.risk_stride, about.kept_stride
+    levels = int(problem.records.level_start[-1])
+    for part in generation.draws:
+        rows = part[f"{c}.quantities"]
+        chain.quantities += [dict(zip(saved.quantities, row, strict=True)) for row in rows.tolist()]
+        chain.errors += part[f"{c}.errors"].tolist()
+        for x in np.flatnonzero(part[f"{c}.risk_number"] % about.risk_stride == 0):
+            r1, r2 = part[f"{c}.r1"][x], part[f"{c}.r2"][x]
+            _expect(r1.shape == r2.shape == (uniques,) and r1.dtype == r2.dtype == np.float32)
+            chain.risks.items.append((r1, r2))
+        ends = np.cumsum(part.get(f"{c}.profiles", [0]))
+        for x in np.flatnonzero(part[f"{c}.kept_number"] % about.kept_stride == 0):
+            columns = slice(ends[x] - part[f"{c}.profiles"][x], ends[x])
+            item = KeptDraw(
+                part[f"{c}.weight"][columns].copy(),
+                part[f"{c}.level_profile"][:, columns].copy(),
+                part[f"{c}.record_concentration"][x].copy(),
+                part[f"{c}.shared_concentration"][x].copy(),
+            )
+            _expect(item.level_profile.shape == (levels, len(item.weight)))
+            chain.kept.items.append(item)
+    _expect(chain.draws == about.draws == len(chain.errors) and 0 <= about.since < problem.spacing)
+    for thinned in (chain.risks, chain.kept):
+        _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
+    chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds
+    return chain
+
+
+def _restore_state(c: int, arrays: Arrays, problem: Problem) -> State:
+    """Compare with an empty state, field by field; numbers that would lead a kernel astray are refused."""
+    capacity = len(arrays[f"{c}.weight"])
+    _expect(0 < capacity < 10**6 and capacity % 8 == 0)
+    wanted = empty_state(problem.records, capacity)._asdict()
+    for name, expected in wanted.items():
+        found = arrays[f"{c}.{name}"]
+        _expect(found.shape == expected.shape and found.dtype == expected.dtype)
+        _expect(found.dtype.kind != "f" or bool(np.isfinite(found).all()))
+    state = State(**{name: np.ascontiguousarray(arrays[f"{c}.{name}"]) for name in wanted})
+    profiles, tables = int(state.profile_total[0]), state.table_total
+    answered = problem.records.level >= 0
+    _expect(0 <= profiles <= capacity)
+    _expect(bool(((tables >= 0) & (tables <= state.seat.shape[1])).all()))
+    _expect(bool(((state.seat < tables[:, None]) | ~answered).all()))
+    used = np.arange(state.seat.shape[1]) < tables[:, None]
+    _expect(bool(((state.table_label >= 0) & (state.table_label < max(profiles, 1)) | ~used).all()))
+    return state
+
+
+def _numbers(thinned: Thinned[Any], wanted: range) -> np.ndarray:
+    numbers = np.arange(len(thinned.items)) * thinned.stride
+    return numbers[(numbers >= wanted.start) & (numbers < wanted.stop)]
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise DamagedError

@@ -1,0 +1,188 @@
+"""Where blocks run: threads here, processes here, a Dask cluster, or any Executor.
+
+Threads share the problem. Elsewhere it travels once, as integers without labels: a worker that does not know it yet
+says so and gets it with the next block. Results never depend on where a block runs, so a worker with other kernels or
+another NumPy is refused.
+"""
+
+import functools
+import importlib
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from keyhole.errors import KeyholeError, SettingsError
+from keyhole.kernels.jit import kernel_hash
+from keyhole.sampling.chain import Block, Position, run_block
+from keyhole.sampling.problem import Problem
+from keyhole.settings import Settings
+
+THREAD_NAME = "keyhole-chain"
+NO_DASK = "--scheduler with an address needs Dask: pip install 'keyhole[cluster]'."
+
+Task = tuple[Position, int, tuple[int, int], float]
+"""Position, wanted draws, strides and seconds of a block."""
+
+
+class Workers(Protocol):
+    """Whatever runs blocks. A result of None asks for the same block again, with the problem."""
+
+    size: int
+
+    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
+        """Start a block."""
+
+
+class Threads:
+    """Threads of this process. They see the wish to stop between two sweeps."""
+
+    def __init__(self, pool: Executor, size: int, problem: Problem, stopped: threading.Event) -> None:
+        self.pool, self.size, self.problem, self.stopped = pool, size, problem, stopped
+
+    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
+        """Start a block on the problem itself."""
+        return self.pool.submit(run_block, self.problem, *task, self.stopped.is_set)
+
+
+class Strangers:
+    """Workers of any Executor, perhaps in other processes or on other machines."""
+
+    def __init__(self, pool: Executor, size: int, problem: Problem, token: str) -> None:
+        self.pool, self.size, self.problem, self.token = pool, size, problem, token
+
+    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
+        """Start a block; the problem goes along only if the worker asked for it."""
+        return self.pool.submit(run_known, self.token, engine(), self.problem if deliver else None, task)
+
+
+class Cluster:
+    """Workers of a Dask cluster, to all of which Dask has given the problem."""
+
+    def __init__(self, pool: Executor, size: int, problem: Any) -> None:
+        self.pool, self.size, self.problem = pool, size, problem
+
+    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
+        """Start a block; Dask puts the problem in the place of its name."""
+        return self.pool.submit(run_given, engine(), self.problem, task)
+
+
+@functools.cache
+def engine() -> str:
+    """Name all that decides how a chain goes on: compiled sources, compiler, NumPy."""
+    return f"{kernel_hash()} numpy {np.__version__}"
+
+
+def run_given(wanted_engine: str, problem: Problem, task: Task) -> Block:
+    """Run a block on another machine."""
+    if wanted_engine != engine():
+        raise KeyholeError("a worker has another version of keyhole, numba or numpy: install the same on all machines.")
+    return run_block(problem, *task)
+
+
+_known: dict[str, Problem] = {}
+
+
+def run_known(token: str, wanted_engine: str, problem: Problem | None, task: Task) -> Block | None:
+    """Run a block on a problem that came earlier or comes now; without any, return None to ask for it."""
+    if problem is not None:
+        _known.clear()
+        _known[token] = problem
+    found = _known.get(token)
+    return None if found is None else run_given(wanted_engine, found, task)
+
+
+def watch_parent() -> None:
+    """Leave Ctrl-C to the parent, and end with it: a worker without a parent would wait for ever."""
+    import multiprocessing
+    import signal
+    from multiprocessing.connection import wait
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def leave() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+
+
+def count_workers(settings: Settings) -> int:
+    """Return how many chains run at once on this machine."""
+    return min(settings.workers or os.cpu_count() or 1, settings.chains)
+
+
+@contextmanager
+def open_workers(
+    problem: Problem, token: str, settings: Settings, executor: Executor | None, stopped: threading.Event
+) -> Iterator[Workers]:
+    """Yield the workers that the settings ask for. When the user stops the run, blocks are not waited for."""
+    size = count_workers(settings)
+    if executor is not None:
+        try:
+            yield Strangers(executor, settings.workers or settings.chains, problem, token)
+        finally:
+            _known.pop(token, None)
+    elif settings.scheduler == "processes":
+        import multiprocessing
+
+        spawn = multiprocessing.get_context("spawn")
+        with _closing(ProcessPoolExecutor(size, mp_context=spawn, initializer=watch_parent)) as pool:
+            yield Strangers(pool, size, problem, token)
+    elif settings.scheduler == "threads":
+        with _closing(ThreadPoolExecutor(size, thread_name_prefix=THREAD_NAME)) as pool:
+            try:
+                yield Threads(pool, size, problem, stopped)
+            finally:
+                stopped.set()
+    else:
+        with open_cluster(problem, settings) as cluster:
+            yield cluster
+
+
+@contextmanager
+def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
+    """Connect to a running Dask scheduler, give the problem to its workers, and leave it as it was."""
+    try:
+        dask: Any = importlib.import_module("dask")
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise SettingsError(NO_DASK) from None
+    address = settings.scheduler
+    # A state of many megabytes is what a block is made of; Dask would warn of each.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        try:
+            client = distributed.Client(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError):
+            raise KeyholeError(f"no Dask scheduler answers at {address}: start one with 'dask scheduler'.") from None
+        with client:
+            threads = sum(client.nthreads().values())
+            if not threads:
+                raise KeyholeError(f"the Dask scheduler at {address} has no worker: start some with 'dask worker'.")
+            everywhere = client.scatter(problem, broadcast=True, hash=False)
+            with _closing(client.get_executor(pure=False)) as pool:
+                yield Cluster(pool, min(threads, settings.chains), everywhere)
+
+
+@contextmanager
+def _closing(pool: Executor) -> Iterator[Executor]:
+    """Wait for the last blocks, unless the user is waiting."""
+    try:
+        yield pool
+    except KeyboardInterrupt:
+        if isinstance(pool, ThreadPoolExecutor | ProcessPoolExecutor):
+            pool.shutdown(wait=False, cancel_futures=True)
+        else:
+            pool.shutdown(wait=False)
+        raise
+    except BaseException:
+        pool.shutdown()
+        raise
+    pool.shutdown()

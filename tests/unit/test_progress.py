@@ -1,0 +1,88 @@
+"""One stream of events, three sinks."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from keyhole.commands import progress
+from keyhole.sampling import Notice, Progress
+
+EVENT = Progress(
+    chain=1, chains=4, draws=120, wanted=400, sweeps=1200, profiles=17, tau1=12.34, seconds=75.0, speed=16.0, round=2,
+    gates_met=9, gates=16, round_left=61.0, left=3700.0,
+)  # fmt: skip
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """What goes to standard error; a terminal if asked for."""
+    written = io.StringIO()
+
+    def use(terminal: bool) -> io.StringIO:
+        def make(**options):
+            return Console(file=written, force_terminal=terminal, width=120, highlight=False, markup=False)
+
+        monkeypatch.setattr(progress, "Console", make)
+        return written
+
+    return use
+
+
+def test_a_table_on_a_terminal(screen):
+    written = screen(True)
+    with progress.show_progress(silent=False) as tell:
+        tell(Notice("About 10 MB of memory."))
+        tell(EVENT)
+        tell(Notice("the disk is full.", warning=True))
+    for told in (
+        "About 10 MB of memory.",
+        "Sweeps/s",
+        "tau1 so far",
+        "120 of 400",
+        "1,200",
+        "12.3",
+        "Round 2, 9 of 16 conditions met so far; 1:15 passed, about 1:01 to the next verdict,",
+        "1:01:40 to the time limit. Ctrl-C stops.",
+        "keyhole: warning: the disk is full.",
+    ):
+        assert told in written.getvalue(), told
+
+
+def test_plain_lines_every_ten_seconds_elsewhere(screen, monkeypatch):
+    written = screen(False)
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.show_progress(silent=False) as tell:
+        tell(Notice("About 10 MB of memory."))
+        for _ in range(25):
+            now[0] += 1.0
+            tell(EVENT)
+    lines = written.getvalue().splitlines()
+    assert lines[0] == "About 10 MB of memory."
+    assert len(lines) == 3
+    assert lines[1] == (
+        "chain 2 of 4: 120 of 400 draws in round 2, 17 profiles, tau1 so far 12.3, 9 of 16 conditions met, 75 s"
+    )
+
+
+def test_a_run_that_is_over_at_once_says_nothing(screen):
+    written = screen(False)
+    with progress.show_progress(silent=False) as tell:
+        tell(Notice("About 10 MB of memory."))
+        tell(EVENT)
+    assert written.getvalue() == ""
+
+
+def test_quiet_tells_warnings_only(screen):
+    written = screen(True)
+    with progress.show_progress(silent=True) as tell:
+        tell(Notice("About 10 MB of memory."))
+        tell(EVENT)
+        tell(Notice("the disk is full.", warning=True))
+    assert written.getvalue() == "keyhole: warning: the disk is full.\n"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
+def test_clock(seconds, text):
+    assert progress.clock(seconds) == text
