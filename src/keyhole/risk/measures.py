@@ -64,6 +64,12 @@ def measure(predictive: Floats, expected: Floats) -> Measure:
     )
 
 
+def certain_measure(total: float) -> Measure:
+    """Return a risk that is known."""
+    ends = (total, total)
+    return Measure(total, total, 0.0, ends, LEVEL, Expected(total, 0.0, ends))
+
+
 def summarise_risk(trace: Trace) -> Risk:
     """Pool the chains and summarise every risk."""
     drawn = trace.quantities

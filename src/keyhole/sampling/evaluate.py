@@ -16,7 +16,7 @@ from keyhole.kernels.estimators import (
 from keyhole.kernels.keep import LEFT, Kept, fill_kept, make_kept
 from keyhole.kernels.likelihood import effective_profiles, log_likelihood
 from keyhole.kernels.risk import count_matches, draw_matches, fill_risks
-from keyhole.kernels.state import Floats, State
+from keyhole.kernels.state import Floats, Rules, State
 from keyhole.kernels.work import OK
 from keyhole.sampling.problem import PARTICLES, Problem
 
@@ -65,7 +65,11 @@ def find_probabilities(
 
 def find_possible_share(problem: Problem, kept: Kept) -> float:
     """Return 1 - p_0, the weight that the model gives to what the rules allow."""
-    rules = problem.prior.rules
+    return share_of_possible(problem.prior.rules, kept)
+
+
+def share_of_possible(rules: Rules, kept: Kept) -> float:
+    """Return the weight that a kept draw gives to what these rules allow."""
     boxes = len(rules.box_start) - 1
     if boxes == 0:
         return 1.0
