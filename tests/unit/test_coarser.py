@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,7 +161,7 @@ def test_the_interval_is_predictive(rng, tmp_path):
     q = np.array([sum(p for c, p in whole.items() if publish(c, drop, {}) == cell) / total for cell in cells])
     tau1, tau2 = simulate_file_risk(rng, q, others, 20_000)
     kept = {name: np.repeat(value, 400, axis=1) for name, value in basis.kept.items()}
-    many = Basis(**{**vars(basis), "kept": kept, "people": others})
+    many = replace(basis, kept=kept, people=others)
     found = answer(many, ask(many, leave_out(LEVELS, 3)))
     for measure, simulated in ((found.tau1, tau1), (found.tau2, tau2)):
         error = simulated.std() * np.sqrt(1 / 1_200 + 1 / 20_000)
@@ -173,9 +174,9 @@ def test_the_interval_is_predictive(rng, tmp_path):
 def test_threads_change_no_number_and_seeds_do(rng, tmp_path):
     basis, _, _ = make_basis(rng, tmp_path, RULES["one box"], draws=7)
     question = ask(basis, leave_out(LEVELS, 0))
-    found = [answer(Basis(**{**vars(basis), "workers": workers}), question).tau1 for workers in (1, 2, 5)]
+    found = [answer(replace(basis, workers=workers), question).tau1 for workers in (1, 2, 5)]
     assert found[0] == found[1] == found[2]
-    other = answer(Basis(**{**vars(basis), "seed": 6}), question).tau1
+    other = answer(replace(basis, seed=6), question).tau1
     assert other.expected == found[0].expected
     assert other.sd != found[0].sd
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from keyhole.commands.config import config_flag, drop_overruled
+from keyhole.commands.gates import GATE_CROSSED, crossed, parse_gates
 from keyhole.commands.options import given, json_flag, quiet_flag, settings_flags
 
 NOT_CONVERGED = 3
@@ -15,11 +17,20 @@ NOT_CONVERGED = 3
 @click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
 @click.option("--population", type=int, metavar="N", help="People in the population the sample is drawn from.")
 @click.option("--fraction", type=float, metavar="F", help="Share of the population in the sample, in place of N.")
+@click.option("--weight", metavar="W", help="Column of survey weights; N defaults to their sum.")
+@click.option("--household", metavar="ID", help="Column that tells households apart; adds their risk.")
 @click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
+@click.option(
+    "--fail-above",
+    multiple=True,
+    metavar="tau1=5",
+    help="Exit with 4 if tau1 (tau2, tau1.upper) is more.",
+)
+@config_flag
 @settings_flags()
 @json_flag
 @quiet_flag
@@ -28,11 +39,14 @@ def command(
     keys: str,
     population: int | None,
     fraction: float | None,
+    weight: str | None,
+    household: str | None,
     codebook: Path | None,
     zeros: Path | None,
     drop_contradictions: bool,
     out: Path | None,
     allow_identifier: tuple[str, ...],
+    fail_above: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -45,11 +59,14 @@ def command(
     Example:
       keyhole assess survey.csv --keys AGE,SEX,MARST --population 953076
 
-    The result folder holds summary.json, records.csv (the risk of every record), draws.nc (for ArviZ) and
-    manifest.json. Only its owner can read it.
+    The result folder holds summary.json, records.csv (the risk of every record; records.parquet is the same),
+    draws.nc (for ArviZ) and manifest.json. Only its owner can read it.
     """
-    if (population is None) == (fraction is None):
-        raise click.UsageError("give one of --population N and --fraction F.")
+    population, fraction = drop_overruled(click.get_current_context(), "population", "fraction")
+    sizes = (population is not None) + (fraction is not None)
+    if sizes > 1 or (sizes == 0 and weight is None):
+        raise click.UsageError("give one of --population N and --fraction F, or --weight W.")
+    gates = parse_gates(fail_above)
     folder = out if out is not None else Path(f"{file.stem}.keyhole")
 
     from keyhole import assess
@@ -64,6 +81,8 @@ def command(
             keys,
             population=population,
             fraction=fraction,
+            weight=weight,
+            household=household,
             codebook=codebook,
             zeros=zeros,
             drop_contradictions=drop_contradictions,
@@ -76,7 +95,9 @@ def command(
         print_json(assessment.summary)
     elif not quiet:
         print_summary(assessment.summary, folder)
-    if assessment.diagnosis.converged:
-        return 0
-    click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
-    return NOT_CONVERGED
+    over = crossed(gates, assessment.summary)
+    if over:
+        click.echo(f"keyhole: --fail-above: {'; '.join(over)}.", err=True)
+    if not assessment.diagnosis.converged:
+        click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
+    return GATE_CROSSED if over else 0 if assessment.diagnosis.converged else NOT_CONVERGED

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from keyhole.commands.explanation import explain_rows
 from keyhole.files import json_text
 
 SHORT = 26
@@ -86,6 +87,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Alone in the sample", f"{source['sample_uniques']:,}"),
         ("Alone in the population", f"tau1 = {about(summary['tau1'])}"),
         ("Correct matches expected", f"tau2 = {about(summary['tau2'])}"),
+        *explain_rows(summary),
         ("Impossible combinations", _zeros(summary["zeros"])),
         ("Assumed", "records are a simple random sample, one record per person; a blank key is a category"),
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),

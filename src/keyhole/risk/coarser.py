@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,14 @@ class Basis:
     def draws(self) -> int:
         """Number of kept draws, all chains together."""
         return int(np.prod(self.kept["weight"].shape[:2])) if self.kept else 0
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """The boxes as the kernels read them."""
+        if self.zeros is None:
+            return None
+        start = np.concatenate([[0], np.cumsum(self.microdata.levels)]).astype(np.int64)
+        return make_rules(self.zeros.impossible, self.zeros.possible, start)
 
 
 @dataclass(frozen=True)
@@ -138,10 +147,7 @@ class _Draw:
 
 def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_Draw]:
     """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
-    rules = None
-    if basis.zeros is not None:
-        start = np.concatenate([[0], np.cumsum(basis.microdata.levels)]).astype(np.int64)
-        rules = make_rules(basis.zeros.impossible, basis.zeros.possible, start)
+    rules = basis.rules
     workers = max(min(basis.workers or os.cpu_count() or 1, len(draws)), 1)
     uniques = question.events.cells
     rounds = max(1, min(-(-POPULATIONS // len(draws)), MOST_BINOMIALS // uniques))

@@ -62,7 +62,7 @@ class Sets:
 def make_events(
     cells: NDArray[np.int32], coarsening: Coarsening, levels: Sequence[int], possible: NDArray[np.uint8] | None
 ) -> Events:
-    """Return the events of these coarse cells (cells, kept); possible: disjoint boxes (D, levels), None for no rules."""
+    """Return the events of these coarse cells (cells, kept); possible: disjoint boxes (D, levels), or None."""
     grid = make_grid(levels)
     start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     boxes = [grid.full] if possible is None else pack(grid, possible)
