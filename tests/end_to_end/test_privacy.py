@@ -45,7 +45,7 @@ def make_folder(folder: Path, seed: int) -> None:
     (folder / "broken.yaml").write_text(f"impossible:\n  - {{A: [{CANARIES[0]}]}}\n")
     (folder / "run.yaml").write_text("keys: [A, B]\nweight: W\nhousehold: HH\n")
     lines = frame.write_csv().splitlines()
-    (folder / "ragged.csv").write_text("\n".join([*lines[:5], lines[5] + f",{CANARIES[1]}", *lines[6:]]) + "\n")
+    (folder / "ragged.csv").write_text("\n".join([*lines[:5], CANARIES[1], *lines[6:]]) + "\n")
     (folder / "quote.csv").write_text("\n".join([*lines[:5], f'"{CANARIES[2]}', *lines[6:]]) + "\n")
     (folder / "headless.csv").write_text("\n".join(lines[1:]) + "\n")
     (folder / "weights.csv").write_text(frame.with_columns(W=pl.lit(CANARIES[3])).write_csv())
@@ -200,36 +200,43 @@ def test_every_output_is_its_owners_alone(run, folder, umask):
 
 
 def test_an_interrupt_leaves_nothing_behind(folder):
-    """SIGINT while chains run, and once more during a demonstration, which has a temporary file."""
+    """SIGINT as soon as a demonstration has made its temporary file."""
     temp = folder / "temp"
     temp.mkdir()
     before = sorted(folder.rglob("*"))
-    calls = [
-        ("assess", "data.csv", "--keys", "A,B,C", "--population", "5000", "--target-ess", "1000000"),
-        ("demo", "--time-limit", "5m", "--target-ess", "1000000"),
-    ]
-    running = [
-        subprocess.Popen(
-            [*RUNNER, *arguments],
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(temp)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for arguments in calls
-    ]
-    time.sleep(12)
-    for process in running:
+    process = subprocess.Popen(
+        [*RUNNER, "demo", "--time-limit", "5m", "--target-ess", "1000000"],
+        cwd=folder, env={**os.environ, "TMPDIR": str(temp)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        limit = time.monotonic() + 300
+        while not list(temp.glob("*/rules.yaml")) and time.monotonic() < limit:
+            time.sleep(0.2)
+        assert list(temp.glob("*/rules.yaml"))
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
-    for process in running:
-        try:
-            _, told = process.communicate(timeout=60)
-        finally:
-            process.kill()
-        assert process.returncode == 130, told
-        assert "Traceback" not in told
-        no_canary(told)
+        _, told = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_an_interrupt_while_writing_leaves_nothing_behind(run, folder, monkeypatch, existing):
+    wanted = ("assess", "data.csv", "--keys", "A,B", "--fraction", "1", "--out", "r")
+    if existing:
+        assert run(*wanted).status == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keyhole.results.write_draws", interrupted)
+    assert run(*wanted, "--seed", "2").status == 130
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def can_cut_the_network() -> bool:

@@ -29,17 +29,22 @@ def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list
         if header.count(key) > 1:
             raise InputError(f"{where} has {header.count(key)} columns named '{key}': give each a name of its own.")
         if key not in header:
-            raise InputError(f"{where} has no column '{key}'{_suggest(header, key)}")
+            # Where none of the keys stands, the first line may be a record, and its values are not to be told.
+            raise InputError(f"{where} has no column '{key}'{_suggest(header, key, any(k in header for k in keys))}")
     return [header.index(key) for key in keys]
 
 
-def _suggest(header: Sequence[str], key: str) -> str:
+def _suggest(header: Sequence[str], key: str, is_header: bool) -> str:
     # A file without a header shows its first record here; numbers are never shown, since they are values.
     names = [" ".join(name.split()) for name in header if name and not NUMBER.fullmatch(name)]
     if not names:
         return ": its first line does not name the columns; add a header."
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(key.casefold(), folded, n=1)
+    if not is_header and not close:
+        return ", nor any other of the keys: check the names, or add a first line that names the columns."
     near = f" (did you mean '{folded[close[0]]}'?)" if close else ""
+    if not is_header:
+        return f"{near}: check the name."
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{near}: its columns are {', '.join(names[:SHOWN])}{more}."
