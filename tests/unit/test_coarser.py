@@ -181,19 +181,30 @@ def test_threads_change_no_number_and_seeds_do(rng, tmp_path):
     assert other.sd != found[0].sd
 
 
-def test_a_missing_answer_confines_nothing(rng, tmp_path):
-    basis, made, _ = make_basis(rng, tmp_path, None, draws=1)
-    codes = np.array([[0, 1, -1, 2], [1, -1, 0, 0], [-1, -1, -1, -1]], np.int32)
-    events = make_events(codes, leave_out(LEVELS, None), LEVELS, None)
+@pytest.mark.parametrize("rules", ["none", "several"])
+def test_a_missing_answer_confines_nothing(rng, tmp_path, rules):
+    basis, made, possible = make_basis(rng, tmp_path, RULES[rules], draws=1)
+    codes = np.array([[0, 0, -1, 2], [1, -1, 0, 0], [-1, 1, -1, 2], [-1, -1, -1, -1]], np.int32)
+    boxes = None if basis.zeros is None else basis.zeros.possible
+    events = make_events(codes, leave_out(LEVELS, None), LEVELS, boxes)
     found = find_event_probabilities(rng, get_kept(basis, 0), events, {})
     draw, model = made[0]
     for row, value in zip(codes.tolist(), found, strict=True):
-        cells = [
-            cell
-            for cell in itertools.product(*map(range, LEVELS))
-            if all(answer in (-1, x) for answer, x in zip(row, cell, strict=True))
-        ]
+        cells = [c for c in possible if all(known in (-1, x) for known, x in zip(row, c, strict=True))]
         assert value == pytest.approx(sum(plain_cell_probability(draw, model, cell) for cell in cells), rel=1e-9)
+
+
+def test_with_very_many_variables_probabilities_are_estimated(rng, tmp_path, monkeypatch):
+    """As in a run; unbiased, so the mean of many estimates is held to its own error."""
+    basis, _, _ = make_basis(rng, tmp_path, RULES["one box"], draws=1)
+    question = ask(basis, leave_out(LEVELS, 3))
+    kept = get_kept(basis, 0)
+    exact = find_event_probabilities(rng, kept, question.events, {})
+    monkeypatch.setattr("keyhole.risk.coarser.EXACT_STEPS", 0)
+    batches = np.array([find_event_probabilities(rng, kept, question.events, {}) for _ in range(60)])
+    error = batches.std(axis=0, ddof=1) / np.sqrt(60)
+    assert (error > 0).any()
+    assert (np.abs(batches.mean(axis=0) - exact) < 4.5 * error + 1e-12).all()
 
 
 @pytest.mark.parametrize(
