@@ -1,12 +1,18 @@
 """`--config`: any option in a file, the command line wins, all mistakes at once; and the gates of `--fail-above`."""
 
 import json
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import keyhole
 from keyhole.cli import group, main
+from keyhole.commands.config import read_config
 from keyhole.commands.gates import crossed, parse_gates
 from keyhole.errors import SettingsError
 
@@ -126,7 +132,7 @@ def test_all_mistakes_are_told_at_once(run, tmp_path):
         ("run.yaml", "a: [", "line 1 is not YAML"),
         ("run.yaml", "- a\n- b\n", "is not a list of options"),
         ("run.yaml", "", "is not a list of options"),
-        ("run.yaml", "seed: 1\nseed: 2\n", "line 2: 'seed' is given twice"),
+        ("run.yaml", "seed: 1\nseed: 2\n", "line 2: a name is given twice"),
         ("run.yaml", "? [a]\n: 1\n", "line 1: a name is needed"),
         ("run.yaml", "keys: [[[[a]]]]\n", "nests lists too deeply"),
         ("run.yaml", "keys: [a, [b]]\n", "keys: is a list of names without commas"),
@@ -134,6 +140,7 @@ def test_all_mistakes_are_told_at_once(run, tmp_path):
         ("run.yaml", "fail-above: {tau1: {a: 1}}\n", "fail-above: takes one value for each name"),
         ("run.yaml", "fail-above: tau3=5\nkeys: AGE\npopulation: 101\n", "fail-above tau3=5: write tau1=5"),
         ("run.yaml", "config: other.yaml\n", "unknown option 'config'"),
+        ("run.yaml", '"a\\nb": 1\n', "unknown option 'a b'"),
         ("run.yaml", "x: &a [*a]\n", "nests lists too deeply"),
         ("run.toml", "seed = \n", "is not TOML"),
         ("run.toml", "seed = 1\nseed = 2\n", "is not TOML"),
@@ -150,6 +157,32 @@ def test_bad_files_are_one_line(run, tmp_path, name, content, message):
     assert found.err.count("\n") == 1
     assert message in found.err
     assert not list(tmp_path.glob("*.keyhole"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        st.text(alphabet=":[]{}-?&*!|>'\"#%@, \n\tab1~", max_size=60).map(str.encode),
+        st.dictionaries(
+            st.sampled_from(["keys", "seed", "json", "out", "fail-above", "keyVars", "x", "chains", "time-limit"]),
+            st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), st.lists),
+        ).map(lambda entries: json.dumps(entries).encode()),
+    ),
+    st.sampled_from([".yaml", ".toml"]),
+)
+def test_any_content_is_options_or_one_line(content, ending):
+    command = group.get_command(None, "assess")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"run{ending}"
+        path.write_bytes(content)
+        found, told = {}, ""
+        try:
+            found = read_config(path, click.Context(command))
+        except SettingsError as error:
+            told = str(error)
+        assert "\n" not in told
+        assert set(found) <= {parameter.name for parameter in command.params}
 
 
 def test_a_file_may_set_every_option_of_the_command():
@@ -226,8 +259,7 @@ def test_what_matters_most_is_on_the_screen_in_eighty_columns(run, monkeypatch):
     assert "Riskiest records 1 record has r1 above 0.5 (tau1 without: 0)" in told
     assert "Households 50 by HH, 1 with a member alone in the sample" in told
     assert "Weights W, sum 202. All are equal." in told
-    table = found.out.split("\n\n", 1)[1]
-    assert max(map(len, table.splitlines())) <= 80
+    assert max(map(len, found.out.splitlines())) <= 80
 
 
 def test_weights_are_enough_and_too_much_is_refused(run):

@@ -18,6 +18,7 @@ from keyhole.errors import SettingsError
 ALIASES = {"keyVars": "keys", "weightVar": "weight", "hhId": "household"}
 LENGTH_LIMIT = 1_000_000
 DEPTH_LIMIT = 3
+LONGEST_NAME = 60
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 Value = str | list[Any] | dict[str, Any] | None
@@ -52,7 +53,8 @@ def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
     known = _known(ctx)
     found: dict[str, Any] = {}
     wrong = []
-    for written, value in entries.items():
+    for entry, value in entries.items():
+        written = " ".join(entry.split())[:LONGEST_NAME]
         name = ALIASES.get(written, written.replace("-", "_"))
         parameter = known.get(name)
         if parameter is None or parameter.name is None:
@@ -191,7 +193,7 @@ def _value_of(node: Any, path: Path, depth: int) -> Value:
     found: dict[str, Any] = {}
     for key, item in node.value:
         if key.id != "scalar" or key.value in found:
-            told = "a name is needed before the colon" if key.id != "scalar" else f"'{key.value}' is given twice"
+            told = "a name is needed before the colon" if key.id != "scalar" else "a name is given twice"
             raise SettingsError(f"{path} line {key.start_mark.line + 1}: {told}.")
         found[key.value] = _value_of(item, path, depth + 1)
     return found

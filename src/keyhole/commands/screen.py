@@ -1,5 +1,6 @@
 """What a person sees: a sentence first, then a table that names every default and assumption."""
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def print_json(content: dict[str, Any]) -> None:
 def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
     """Print the answer as a sentence, then how it was found."""
     for sentence in sentences(summary):
-        click.echo(sentence)
+        click.echo(textwrap.fill(sentence, Console().width))
     click.echo()
     print_table(("", ""), rows(summary, folder))
 
