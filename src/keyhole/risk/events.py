@@ -69,9 +69,10 @@ def make_events(
     sets = Sets()
     rows: dict[int, list[NDArray[np.int32]]] = {}
     members: dict[int, list[Integers]] = {}
-    for chosen in _alike(cells, coarsening, _meets(cells, coarsening, grid, boxes)):
+    met = _meets(cells, coarsening, grid, boxes)
+    for chosen in _alike(cells, coarsening, met):
         example = cells[chosen[0]]
-        for piece in _pieces(example, coarsening, grid, boxes):
+        for piece in _pieces(example, coarsening, grid, [boxes[b] for b in np.flatnonzero(met[chosen[0]])]):
             columns = _columns(piece, cells[chosen], example, coarsening, grid, start, sets)
             rows.setdefault(len(columns), []).append(
                 np.stack(columns, axis=1) if columns else np.zeros((len(chosen), 0), np.int32)
@@ -111,18 +112,13 @@ def _alike(cells: NDArray[np.int32], coarsening: Coarsening, met: NDArray[np.boo
 
 
 def _pieces(example: NDArray[np.int32], coarsening: Coarsening, grid: Grid, boxes: Sequence[Box]) -> list[Box]:
-    """Return the boxes cut down to a cell, a variable with a single category counting as free; joined."""
+    """Return boxes that meet a cell, cut down to it, a variable with a single category counting as free; joined."""
     within, free = grid.full, 0
     for j, groups, code in zip(coarsening.kept, coarsening.groups, example.tolist(), strict=True):
         if code >= 0:
             within &= confine(grid, j, groups[code])
             free |= grid.field[j] if len(groups[code]) == 1 else 0
-    cut = (box & within for box in boxes)
-    return merge(grid, [piece | free for piece in cut if _is_whole(grid, piece)])
-
-
-def _is_whole(grid: Grid, box: Box) -> bool:
-    return all(box & field for field in grid.field)
+    return merge(grid, [box & within | free for box in boxes])
 
 
 def _columns(
