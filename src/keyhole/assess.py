@@ -88,7 +88,8 @@ def assess(
         profiles={} if trace is None else dict(trace.kept),
         manifest=make_manifest(
             microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
-        ),
+        )
+        | {"design": {"weight": weight, "household": household}},
         _basis=basis,
     )
 

@@ -42,7 +42,7 @@ class Assessment:
     _basis: Basis | None = field(default=None, repr=False, compare=False)
 
     def save(self, folder: str | Path) -> None:
-        """Write the result folder: summary.json, records.csv, draws.nc, manifest.json."""
+        """Write the result folder: summary.json, records.csv and .parquet, draws.nc, manifest.json."""
         from keyhole.results import write_results
 
         write_results(self, Path(folder))

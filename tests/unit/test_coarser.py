@@ -162,7 +162,7 @@ def test_the_interval_is_predictive(rng, tmp_path):
     tau1, tau2 = simulate_file_risk(rng, q, others, 20_000)
     kept = {name: np.repeat(value, 400, axis=1) for name, value in basis.kept.items()}
     many = replace(basis, kept=kept, people=others)
-    found = answer(many, ask(many, leave_out(LEVELS, 3)))
+    found = answer(many, ask(many, leave_out(LEVELS, 3)), range(400))
     for measure, simulated in ((found.tau1, tau1), (found.tau2, tau2)):
         error = simulated.std() * np.sqrt(1 / 1_200 + 1 / 20_000)
         assert abs(measure.mean - simulated.mean()) < 4.5 * error

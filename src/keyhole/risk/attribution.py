@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.kernels.state import Integers
 from keyhole.risk.coarsening import leave_out
-from keyhole.risk.coarser import Basis, Coarser, Question, answer, ask, estimate_work
+from keyhole.risk.coarser import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
 from keyhole.risk.measures import Measure, Risk
 from keyhole.sampling import Trace
 
@@ -102,8 +102,7 @@ def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], t
     run = sweeps * (1e6 + 70.0 * n * variables) + sweeps / trace.spacing * estimate_work(basis, whole)
     work = sum(estimate_work(basis, question) for question in (whole, *questions))
     wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
-    count = min(max(wanted, FEWEST_DRAWS), MOST_DRAWS, basis.draws)
-    return sorted({round(x) for x in np.linspace(0, basis.draws - 1, count).tolist()})
+    return spread_draws(basis.draws, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
 
 
 def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:

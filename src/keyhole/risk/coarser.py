@@ -33,6 +33,9 @@ from keyhole.zeros import Zeros
 STREAM = 8
 """Tells this generator's numbers from those of the chains, which have the same seed."""
 
+ENOUGH_DRAWS = 200
+"""Kept draws for one answer: neighbours in a chain are alike, and more would only take longer."""
+
 POPULATIONS = 1_000
 MOST_BINOMIALS = 20_000
 """About this many populations are drawn for an interval, several for each draw unless cells are many."""
@@ -101,15 +104,20 @@ def ask(basis: Basis, coarsening: Coarsening) -> Question:
     return Question(unique, make_events(codes[unique], coarsening, basis.microdata.levels, possible))
 
 
+def spread_draws(total: int, wanted: int) -> list[int]:
+    """Choose so many of all kept draws, evenly spread over the chains."""
+    return sorted({round(x) for x in np.linspace(0, total - 1, min(wanted, total)).tolist()})
+
+
 def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None) -> Coarser:
-    """Evaluate a coarser release on these kept draws, by number, or on all."""
+    """Evaluate a coarser release on these kept draws, by number; without a choice, on some hundred of them."""
     uniques = len(question.unique_record)
     rows = np.flatnonzero(basis.microdata.row_used)[question.unique_record] + 1
     if not basis.kept or not uniques:
         one = np.ones(uniques)
         sure = certain_measure(float(uniques))
         return Coarser(sure, sure, uniques, rows, one, one, 0)
-    chosen = range(basis.draws) if draws is None else draws
+    chosen = spread_draws(basis.draws, ENOUGH_DRAWS) if draws is None else draws
     found = _evaluate(basis, question, chosen)
     tau1, tau2 = ([value for draw in found for value in draw.predictive[x]] for x in (0, 1))
     expected1, expected2 = (np.array([draw.expected[x] for draw in found]) for x in (0, 1))
