@@ -13,10 +13,13 @@ import numpy as np
 from keyhole.assessment import Assessment
 from keyhole.certain import find_certain, make_certain
 from keyhole.errors import InputError, RulesError, SettingsError
+from keyhole.explain import Design, explain_risk
 from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import Microdata, SourceOptions, count_cells, encode, read_microdata
+from keyhole.microdata.extra_columns import read_extra_columns
 from keyhole.risk import check_fit, check_half, summarise_risk
+from keyhole.risk.coarser import Basis
 from keyhole.sampling import OnProgress, diagnose, run_chains, weigh_groups
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
@@ -31,6 +34,8 @@ def assess(
     codebook: str | Path | Mapping[str, Any] | None = None,
     zeros: str | Path | None = None,
     *,
+    weight: str | None = None,
+    household: str | None = None,
     drop_contradictions: bool = False,
     self_check: bool = False,
     allow_identifier: Sequence[str] = (),
@@ -47,7 +52,8 @@ def assess(
     """Estimate the disclosure risk of a file or dataframe.
 
     source: path of a file (CSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
-    of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction.
+    of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction, or a
+    column of survey weights whose sum is the population; household: the column that tells households apart.
     count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
     self_check: fit half of the file too, and see how well it foretells the whole; a quarter of the time limit more.
     executor: runs the chains, in place of threads; checkpoint: folder in which an unfinished run is kept, and
@@ -57,10 +63,12 @@ def assess(
     chosen = make_settings(**settings)
     reading = SourceOptions(query, count, bands, user_missing)
     microdata = read_microdata(source, keys, codebook, allow_identifier, chosen.missing, reading)
+    design = Design(weight, household, read_extra_columns(source, weight, household, microdata.rows, reading))
     rules = None if zeros is None else _read_rules(zeros, microdata)
     left_out = 0
     if rules is not None:
         microdata, left_out = _settle_contradictions(rules, microdata, drop_contradictions)
+    population, fraction = design.population(given := population, fraction, microdata.row_used)
     people = population_size(population, fraction, len(microdata.codes))
     counts = count_cells(microdata.codes)
     reason = find_certain(counts, people)
@@ -86,28 +94,41 @@ def assess(
         fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)
         half = check_half(records, chosen, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
+    asked = time.perf_counter()
+    basis = Basis(
+        microdata, rules, people - len(microdata.codes), {} if trace is None else trace.kept,
+        chosen.model == "mixed", chosen.seed, chosen.workers,
+    )  # fmt: skip
+    explained = explain_risk(basis, counts, risk, trace, design, given != population)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
+    seconds["attribution"] = time.perf_counter() - asked
     source_block = describe_input(microdata, counts, people, chosen)
     zeros_block = describe_zeros(rules, microdata, trace, left_out)
     return Assessment(
         tau1=risk.tau1,
         tau2=risk.tau2,
-        records=make_records(microdata, counts, risk),
-        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, seconds),
+        records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
+        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, seconds)
+        | explained.blocks,
         diagnosis=diagnosis,
         draws=draws,
         profiles={} if trace is None else dict(trace.kept),
         manifest=make_manifest(
             microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
-        ),
+        )
+        | {"design": {"weight": weight, "household": household}},
+        _basis=basis,
     )
 
 
 def population_size(population: int | None, fraction: float | None, records: int) -> int:
     """Return N from the one of both that is given."""
     if (population is None) == (fraction is None):
-        raise SettingsError("give one of population and fraction: the size of the population, or the share sampled")
+        raise SettingsError(
+            "give one of population and fraction: the size of the population, or the share sampled; "
+            "or weight, the column of survey weights"
+        )
     if fraction is not None:
         if not 0.0 < fraction <= 1.0:
             raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")

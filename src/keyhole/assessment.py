@@ -2,7 +2,8 @@
 
 import importlib
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
 from keyhole.risk import Measure
+from keyhole.risk.coarsening import make_coarsening
+from keyhole.risk.coarser import Basis, Coarser, answer, ask
 from keyhole.sampling import Diagnosis
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
@@ -35,12 +38,26 @@ class Assessment:
     draws: dict[str, NDArray[np.float64]]
     profiles: dict[str, NDArray[Any]]
     manifest: dict[str, Any]
+    # The records, for questions that need them; never written, so a loaded folder has none.
+    _basis: Basis | None = field(default=None, repr=False, compare=False)
 
     def save(self, folder: str | Path) -> None:
-        """Write the result folder: summary.json, records.csv, draws.nc, manifest.json."""
+        """Write the result folder: summary.json, records.csv and .parquet, draws.nc, manifest.json."""
         from keyhole.results import write_results
 
         write_results(self, Path(folder))
+
+    def what_if(self, drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None) -> Coarser:
+        """Return the risk if variables were left out or categories merged, from the same draws.
+
+        recode: for each variable lists of categories to merge; the others stay, as in {"AGE": [[1, 2], [3, 4, 5]]}.
+        """
+        if self._basis is None:
+            raise KeyholeError(
+                "what_if needs the records, which a result folder does not hold: "
+                "call assess on the data again, and ask what it returns."
+            )
+        return answer(self._basis, ask(self._basis, make_coarsening(self._basis.microdata.variables, drop, recode)))
 
     def to_arviz(self) -> Any:
         """Return the draws as ArviZ has them: a DataTree, or InferenceData before ArviZ 1."""

@@ -12,25 +12,17 @@ import polars as pl
 from keyhole.assessment import Assessment
 from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
+from keyhole.exports import csv_text
 from keyhole.files import explained, json_text, sha256, sync
 from keyhole.locking import LOCK
 from keyhole.risk import Expected, Measure
 from keyhole.sampling import read_diagnosis
 from keyhole.sampling.checkpoint import remove_checkpoint
 
-OUTPUTS = ("summary.json", "records.csv", "draws.nc")
+OUTPUTS = ("summary.json", "records.csv", "records.parquet", "draws.nc")
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint"
 PROGRAM = "keyhole"
-RECORD_COLUMNS = pl.Schema(
-    {
-        "row": pl.Int64,
-        "used": pl.Int8,
-        "cell_count": pl.Int64,
-        "sample_unique": pl.Int8,
-        **dict.fromkeys(("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high"), pl.Float64),
-    }
-)
 
 
 def check_output(folder: Path) -> None:
@@ -83,7 +75,7 @@ def load(folder: str | Path) -> Assessment:
         return Assessment(
             tau1=_measure(summary["tau1"]),
             tau2=_measure(summary["tau2"]),
-            records=pl.read_csv(folder / "records.csv", schema=RECORD_COLUMNS),
+            records=pl.read_parquet(folder / "records.parquet", glob=False),
             summary=summary,
             diagnosis=read_diagnosis(summary["convergence"]),
             draws=draws,
@@ -102,7 +94,8 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
         (staging / name).touch()
         (staging / name).chmod(0o600)
     (staging / "summary.json").write_text(json_text(assessment.summary), encoding="utf-8")
-    assessment.records.write_csv(staging / "records.csv")
+    (staging / "records.csv").write_text(csv_text(assessment.records), encoding="utf-8")
+    assessment.records.write_parquet(staging / "records.parquet")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
     outputs = {name: sha256(staging / name) for name in OUTPUTS}
     manifest = {"program": PROGRAM, **assessment.manifest, "outputs": outputs}

@@ -1,6 +1,7 @@
 """Every option of a run, declared once: default, range and help. Flags and checks follow from it."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
@@ -93,6 +94,15 @@ def make_settings(**options: Any) -> Settings:
         return Settings(**options)
     except ValidationError as error:
         raise SettingsError("; ".join(_explain(dict(item)) for item in error.errors())) from None
+
+
+def explain_options(options: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with each of these options by itself; others may still be added to them."""
+    try:
+        Settings(**options)
+    except ValidationError as error:
+        return [_explain(dict(item)) for item in error.errors() if item["loc"]]
+    return []
 
 
 def option_names() -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The numbers of a run in the shape of summary.json and records.csv."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -121,8 +122,14 @@ def make_summary(
     }
 
 
-def make_records(microdata: Microdata, counts: CellCounts, risk: Risk) -> pl.DataFrame:
-    """One row per input row, in order; risk only where a record is alone in its cell."""
+def make_records(
+    microdata: Microdata,
+    counts: CellCounts,
+    risk: Risk,
+    unique_columns: Mapping[str, NDArray[Any]],
+    record_columns: Mapping[str, NDArray[Any]],
+) -> pl.DataFrame:
+    """One row per input row, in order; risk only where a record is alone in its cell. Further columns come last."""
     record_row = microdata.record_row
     cell_count = np.zeros(microdata.rows, dtype=np.int64)
     cell_count[record_row] = counts.cell_count
@@ -137,6 +144,10 @@ def make_records(microdata: Microdata, counts: CellCounts, risk: Risk) -> pl.Dat
     }
     for name in RISKS:
         columns[name] = _spread(np.asarray(getattr(risk, name), dtype=np.float64), unique_row, microdata.rows)
+    for further, row in ((record_columns, record_row), (unique_columns, unique_row)):
+        for name, values in further.items():
+            spread = _spread(values.astype(np.float64), row, microdata.rows)
+            columns[name] = spread.cast(pl.Int64) if values.dtype.kind == "i" else spread
     return pl.DataFrame(columns)
 
 

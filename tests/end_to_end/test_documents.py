@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {"README.md": ("trial", "country"), "docs/running.md": ("trial",)}
+DOCUMENTS = ["README.md", "docs/results.md", pytest.param("docs/running.md", marks=pytest.mark.long)]
 CONVERGED_OR_NOT = (0, 3)
 
 
@@ -17,7 +17,7 @@ def blocks(document: str) -> list[tuple[str, str]]:
     return re.findall(r"```(console|python)\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("document", ["README.md", pytest.param("docs/running.md", marks=pytest.mark.long)])
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_examples_run(document, tmp_path):
     command = str(Path(sys.executable).with_name("keyhole"))
     found = blocks(document)
@@ -25,6 +25,7 @@ def test_examples_run(document, tmp_path):
     for language, text in found:
         # A short run shows that the example works; how long chains need is not the matter here.
         text = text.replace("seed=1)", "seed=1, max_sweeps=60)").replace("/risk\n", "/risk --max-sweeps 60\n")
+        text = text.replace("/gate\n", "/gate --max-sweeps 60\n")
         if language == "python":
             calls = [[sys.executable, "-c", text]]
         else:
@@ -33,14 +34,51 @@ def test_examples_run(document, tmp_path):
         for call in calls:
             done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert done.returncode in CONVERGED_OR_NOT, f"{call}: {done.stderr}"
-    for folder in DOCUMENTS[document]:
-        assert '"max_sweeps": 60' in (tmp_path / folder / "risk" / "summary.json").read_text(encoding="utf-8")
+    summaries = list(tmp_path.glob("*/risk/summary.json"))
+    assert summaries
+    for path in summaries:
+        assert '"max_sweeps": 60' in path.read_text(encoding="utf-8")
 
 
 def test_links_lead_somewhere():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def names(content: object) -> set[str]:
+    """All names in a summary, but those of variables and of options, which their own pages explain."""
+    if isinstance(content, dict):
+        inside = (names(value) for name, value in content.items() if name not in ("settings", "levels", "libraries"))
+        return set(content).union(*inside)
+    return set().union(*map(names, content)) if isinstance(content, list) else set()
+
+
+def test_every_field_of_the_result_is_explained(tmp_path):
+    import polars as pl
+
+    import keyhole
+
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    data = pl.DataFrame({"A": [1, 1, 2, 3] * 5, "B": [1, 2, 3, 4] * 4 + [1, 2, 4, 3], "W": [3.0, 4.0] * 10})
+    (tmp_path / "rules.yaml").write_text("impossible:\n  - {A: [3], B: [1]}\n")
+    found = keyhole.assess(
+        data.with_columns(H=pl.int_range(20)),
+        "A,B",
+        weight="W",
+        household="H",
+        zeros=tmp_path / "rules.yaml",
+        chains=2,
+        max_sweeps=30,
+    )
+    told = {part for name in re.findall(r"`([\w.]+)`", text) for part in name.split(".")}
+    seen = names(found.summary) - set(found.summary["input"]["levels"]) - {"input"}
+    headings = set(re.findall(r"^### (\w+)", text, re.MULTILINE))
+    assert seen - told - headings == set()
+    assert set(found.records.columns) <= told
+    assert set(found.profiles) <= told
+    assert found.profiles
+    assert set(found.manifest) <= told
 
 
 def test_every_flag_in_the_readme_exists():

@@ -57,11 +57,14 @@ def test_the_same_seed_gives_the_same_bytes(data, run):
     for done in runs.values():
         assert done.returncode in (0, 3), done.stderr
         assert done.stdout.startswith("Of ")
-    for name in ("records.csv", "draws.nc"):
+    for name in ("records.csv", "records.parquet", "draws.nc"):
         first = (data / "apart" / name).read_bytes()
         assert (data / "one" / name).read_bytes() == first
         assert (data / "two" / name).read_bytes() == first
         assert (data / "other" / name).read_bytes() != first
+    told = {name: json.loads((data / name / "summary.json").read_text()) for name in ("apart", "one", "two")}
+    for block in ("attribution", "thresholds"):
+        assert told["apart"][block] == told["one"][block] == told["two"][block]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from keyhole.commands.config import config_flag, drop_overruled
+from keyhole.commands.gates import GATE_CROSSED, crossed, parse_gates
 from keyhole.commands.options import given, json_flag, quiet_flag, settings_flags
 from keyhole.commands.source import choose_source, source_flags, source_stem
 
@@ -16,6 +18,8 @@ NOT_CONVERGED = 3
 @click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
 @click.option("--population", type=int, metavar="N", help="People in the population the sample is drawn from.")
 @click.option("--fraction", type=float, metavar="F", help="Share of the population in the sample, in place of N.")
+@click.option("--weight", metavar="W", help="Column of survey weights; N defaults to their sum.")
+@click.option("--household", metavar="ID", help="Column that tells households apart; adds their risk.")
 @click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
@@ -24,6 +28,13 @@ NOT_CONVERGED = 3
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run that the result folder holds.")
 @source_flags()
+@click.option(
+    "--fail-above",
+    multiple=True,
+    metavar="tau1=5",
+    help="Exit with 4 if tau1 (tau2, tau1.upper) is more.",
+)
+@config_flag
 @settings_flags()
 @json_flag
 @quiet_flag
@@ -32,6 +43,8 @@ def command(
     keys: str,
     population: int | None,
     fraction: float | None,
+    weight: str | None,
+    household: str | None,
     codebook: Path | None,
     zeros: Path | None,
     drop_contradictions: bool,
@@ -40,6 +53,7 @@ def command(
     allow_identifier: tuple[str, ...],
     resume: bool,
     url: str | None,
+    fail_above: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -54,11 +68,14 @@ def command(
       keyhole assess survey.csv --keys AGE,SEX,MARST --population 953076
       keyhole assess survey.sav --keys AGE,SEX --band AGE=0,15,30,45,60,75 --population 953076
 
-    The result folder holds summary.json, records.csv (the risk of every record), draws.nc (for ArviZ) and
-    manifest.json. Only its owner can read it.
+    The result folder holds summary.json, records.csv (the risk of every record; records.parquet is the same),
+    draws.nc (for ArviZ) and manifest.json. Only its owner can read it.
     """
-    if (population is None) == (fraction is None):
-        raise click.UsageError("give one of --population N and --fraction F.")
+    population, fraction = drop_overruled(click.get_current_context(), "population", "fraction")
+    sizes = (population is not None) + (fraction is not None)
+    if sizes > 1 or (sizes == 0 and weight is None):
+        raise click.UsageError("give one of --population N and --fraction F, or --weight W.")
+    gates = parse_gates(fail_above)
     source = choose_source(file, url, options["query"])
     folder = out if out is not None else Path(f"{source_stem(source)}.keyhole")
 
@@ -78,6 +95,8 @@ def command(
                 keys,
                 population=population,
                 fraction=fraction,
+                weight=weight,
+                household=household,
                 codebook=codebook,
                 zeros=zeros,
                 drop_contradictions=drop_contradictions,
@@ -97,9 +116,11 @@ def command(
         found = assessment.summary[check]
         if found is not None and not found["ok"]:
             click.echo(f"keyhole: {found['message']}", err=True)
-    if assessment.diagnosis.converged:
-        return 0
-    click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
-    if (folder / CHECKPOINT).is_dir():
-        click.echo("keyhole: the same command with --resume goes on where this run ended.", err=True)
-    return NOT_CONVERGED
+    over = crossed(gates, assessment.summary)
+    if over:
+        click.echo(f"keyhole: --fail-above: {'; '.join(over)}.", err=True)
+    if not assessment.diagnosis.converged:
+        click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
+        if (folder / CHECKPOINT).is_dir():
+            click.echo("keyhole: the same command with --resume goes on where this run ended.", err=True)
+    return GATE_CROSSED if over else 0 if assessment.diagnosis.converged else NOT_CONVERGED

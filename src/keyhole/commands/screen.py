@@ -1,5 +1,6 @@
 """What a person sees: a sentence first, then a table that names every default and assumption."""
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from keyhole.commands.explanation import explain_rows
 from keyhole.commands.figures import explain_weights, group_table, rounded, tell_error
 from keyhole.commands.figures import number as number
 from keyhole.files import json_text
@@ -36,7 +38,7 @@ def print_json(content: dict[str, Any]) -> None:
 def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
     """Print the answer as a sentence, then how it was found."""
     for sentence in sentences(summary):
-        click.echo(sentence)
+        click.echo(textwrap.fill(sentence, Console().width))
     click.echo()
     print_table(("", ""), rows(summary, folder))
     if summary["convergence"]["modes"] > 1:
@@ -91,6 +93,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         ("Alone in the sample", f"{source['sample_uniques']:,}"),
         ("Alone in the population", f"tau1 = {about(summary['tau1'])}{tell_error(summary['tau1'])}"),
         ("Correct matches expected", f"tau2 = {about(summary['tau2'])}{tell_error(summary['tau2'])}"),
+        *explain_rows(summary),
         ("Impossible combinations", _zeros(summary["zeros"])),
         ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),

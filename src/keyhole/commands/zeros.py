@@ -148,6 +148,8 @@ def suggest(
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @data_flags
 @click.option("--possible", is_flag=True, help="Show the boxes of possible combinations instead.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write them to this CSV file, as --zeros reads.")
+@click.option("--raw-labels", is_flag=True, help="Write codes as they are, even those that look like formulas.")
 @json_flag
 def boxes(
     rules: Path,
@@ -156,6 +158,8 @@ def boxes(
     codebook: Path | None,
     allow_identifier: tuple[str, ...],
     possible: bool,
+    out: Path | None,
+    raw_labels: bool,
     as_json: bool,
     **reading: Any,
 ) -> int:
@@ -168,7 +172,11 @@ def boxes(
     from keyhole.commands.screen import percent, plural, print_json, print_table
     from keyhole.zeros import list_boxes, list_possible_boxes
 
+    if raw_labels and out is None:
+        raise click.UsageError("--raw-labels is about the file that --out names: add --out, or leave it out.")
     zeros = _read_rules(rules, _read(file, keys, codebook, allow_identifier, reading))
+    if out is not None:
+        _write_boxes(zeros, possible, out, raw_labels)
     lines = list_possible_boxes(zeros) if possible else list_boxes(zeros)
     if as_json:
         print_json({"boxes": [vars(line) for line in lines]})
@@ -206,6 +214,21 @@ def _read_rules(rules: Path, data: "Microdata") -> "Zeros":
     from keyhole.zeros import read_zeros
 
     return read_zeros(rules, data.variables, {variable.name: variable for variable in data.ignored_variables})
+
+
+def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
+    """Write the boxes as a table; text that a spreadsheet would run gets a ' before it."""
+    import polars as pl
+
+    from keyhole.errors import OutputError
+    from keyhole.exports import csv_text
+    from keyhole.files import write_text
+    from keyhole.zeros import tabulate_boxes
+
+    if out.exists():
+        raise OutputError(f"{out} exists: choose another with --out.")
+    table = tabulate_boxes(zeros, possible)
+    write_text(csv_text(pl.DataFrame(table, schema=dict.fromkeys(table, pl.String)), raw), out)
 
 
 def _print_check(found: "ZerosCheck", records: int) -> None:

@@ -32,7 +32,8 @@ def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list
         if times[key] > 1:
             raise InputError(f"{where} has {times[key]} columns named '{key}': give each a name of its own.")
         if key not in times:
-            raise InputError(f"{where} has no column '{key}'{_suggest(header, key)}")
+            # Where none of the keys stands, the first line may be a record, and its values are not to be told.
+            raise InputError(f"{where} has no column '{key}'{_suggest(header, key, any(k in times for k in keys))}")
     place = {name: position for position, name in enumerate(header)}
     return [place[key] for key in keys]
 
@@ -42,7 +43,7 @@ def is_name(name: str) -> bool:
     return len(name) <= LONGEST_NAME and name.isprintable()
 
 
-def _suggest(header: Sequence[str], key: str) -> str:
+def _suggest(header: Sequence[str], key: str, is_header: bool) -> str:
     # A file without a header shows its first record here, and values are never shown. Numbers give it away.
     if any(not is_name(name) for name in header if name):
         return ": its first line is not a header; look for unbalanced quotes."
@@ -51,6 +52,10 @@ def _suggest(header: Sequence[str], key: str) -> str:
         return ": its first line does not name the columns; add a header."
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(key.casefold(), folded, n=1)
+    if not is_header and not close:
+        return ", nor any other of the keys: check the names, or add a first line that names the columns."
     near = f" (did you mean '{folded[close[0]]}'?)" if close else ""
+    if not is_header:
+        return f"{near}: check the name."
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{near}: its columns are {', '.join(names[:SHOWN])}{more}."

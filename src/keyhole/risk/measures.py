@@ -82,6 +82,12 @@ def limit_records(risks: NDArray[np.float32], pooled: bool) -> tuple[Floats, Flo
     return low.min(axis=0), high.max(axis=0)
 
 
+def certain_measure(total: float) -> Measure:
+    """Return a risk that is known."""
+    ends = (total, total)
+    return Measure(total, total, 0.0, ends, LEVEL, Expected(total, 0.0, ends))
+
+
 def summarise_risk(trace: Trace, pooled: bool) -> Risk:
     """Summarise every risk, over all draws when the chains agree (pooled), else over chains."""
     drawn = trace.quantities

@@ -10,7 +10,7 @@ from keyhole.zeros.contradictions import (
 from keyhole.zeros.rule import Rule
 from keyhole.zeros.suggest import Suggestion, Suggestions, suggest_zeros
 from keyhole.zeros.suggestion_file import format_suggestions
-from keyhole.zeros.zeros import BoxLine, Zeros, list_boxes, list_possible_boxes, read_zeros
+from keyhole.zeros.zeros import BoxLine, Zeros, list_boxes, list_possible_boxes, read_zeros, tabulate_boxes
 
 __all__ = [
     "BoxLine",
@@ -30,4 +30,5 @@ __all__ = [
     "list_possible_boxes",
     "read_zeros",
     "suggest_zeros",
+    "tabulate_boxes",
 ]

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.microdata import Variable
-from keyhole.zeros.boxes import Box, Grid, count_cells, pack, unpack
+from keyhole.zeros.boxes import Box, Grid, admitted, count_cells, pack, unpack
 from keyhole.zeros.cover import cover_complement, cover_union
 from keyhole.zeros.rule import Rule
 from keyhole.zeros.rules import read_rules
-from keyhole.zeros.vocabulary import make_vocabulary
+from keyhole.zeros.vocabulary import BLANK_WORD, make_vocabulary
 from keyhole.zeros.words import describe_box
 
 
@@ -97,6 +97,19 @@ def list_boxes(zeros: Zeros) -> tuple[BoxLine, ...]:
 def list_possible_boxes(zeros: Zeros) -> tuple[BoxLine, ...]:
     """Describe the disjoint possible boxes, largest first."""
     return _lines(zeros, pack(zeros.grid, zeros.possible))
+
+
+def tabulate_boxes(zeros: Zeros, possible: bool = False) -> dict[str, list[str]]:
+    """Return the disjoint boxes as the table that `--zeros` reads: a column for each key, blank for anything."""
+    boxes = pack(zeros.grid, zeros.possible if possible else zeros.impossible)
+    table: dict[str, list[str]] = {}
+    for j, variable in enumerate(zeros.variables):
+        sets = [admitted(zeros.grid, box, j) for box in boxes]
+        table[variable.name] = [
+            "" if len(found) == zeros.grid.levels[j] else ";".join(variable.categories[x] or BLANK_WORD for x in found)
+            for found in sets
+        ]
+    return table
 
 
 def _lines(zeros: Zeros, boxes: list[Box]) -> tuple[BoxLine, ...]:

@@ -1,0 +1,63 @@
+"""Columns that are not keys: survey weights and households. Read by the readers of keys, checked row by row."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.errors import InputError
+from keyhole.microdata.options import SourceOptions
+from keyhole.microdata.tables import read_table
+
+
+@dataclass(frozen=True)
+class ExtraColumns:
+    """One value for each row of the input: float64 weights, int64 households from 0; None if not asked for."""
+
+    weight: NDArray[np.float64] | None = None
+    household: NDArray[np.int64] | None = None
+
+
+def read_extra_columns(
+    source: Any, weight: str | None, household: str | None, rows: int, options: SourceOptions
+) -> ExtraColumns:
+    """Read the weight and household columns of a source whose keys have been read, with this many rows."""
+    names = list(dict.fromkeys(name for name in (weight, household) if name is not None))
+    if not names:
+        return ExtraColumns()
+    if options.count is not None:
+        raise InputError("--count goes with neither --weight nor --household: a row stands for several people.")
+    table = read_table(source, names, options)
+    where, frame = table.where, table.frame
+    if frame.height != rows:
+        raise InputError(f"{where} changed while it was read: run again when nobody writes to it.")
+    return ExtraColumns(
+        None if weight is None else _weights(frame[weight], where),
+        None if household is None else _households(frame[household], where),
+    )
+
+
+def _weights(column: pl.Series, where: str) -> NDArray[np.float64]:
+    text = column.cast(pl.String).str.strip_chars() if column.dtype == pl.String else column
+    number = text.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
+    _refuse(np.isnan(number), column.name, where, "is blank or not a number", "give every row its weight")
+    _refuse(number <= 0, column.name, where, "is zero or negative", "correct it, or leave the row out of the file")
+    _refuse(np.isinf(number), column.name, where, "is infinite", "correct it")
+    return number
+
+
+def _households(column: pl.Series, where: str) -> NDArray[np.int64]:
+    if column.dtype.is_nested():
+        raise InputError(f"{where}: column '{column.name}' holds lists or structures, not identifiers.")
+    text = column.cast(pl.String).str.strip_chars()
+    blank = (text.is_null() | (text == "")).fill_null(True).to_numpy()
+    _refuse(blank, column.name, where, "is blank", "give every row the identifier of its household")
+    return text.rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def _refuse(wrong: NDArray[np.bool_], name: str, where: str, what: str, remedy: str) -> None:
+    if wrong.any():
+        more = f" ({int(wrong.sum())} such rows)" if wrong.sum() > 1 else ""
+        raise InputError(f"{where} row {int(wrong.argmax()) + 1}, column '{name}' {what}{more}: {remedy}.")

@@ -1,0 +1,139 @@
+"""Whose risk, and why: which variables and categories carry tau1 and tau2, and what removing records would leave."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from keyhole.kernels.state import Integers
+from keyhole.risk.coarsening import leave_out
+from keyhole.risk.coarser import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
+from keyhole.risk.measures import Measure, Risk
+from keyhole.sampling import Trace
+
+THRESHOLDS = (0.5, 0.2, 0.1, 0.05, 0.01)
+MOST_DRAWS = 100
+FEWEST_DRAWS = 10
+SHARE_OF_RUN = 0.1
+"""Attribution rests on at most this many draws; on fewer when they would take more than this share of the run."""
+
+
+@dataclass(frozen=True)
+class CategoryShare:
+    """What the sample uniques with one category carry: tau1 and tau2 as sums of their mean r1 and r2."""
+
+    code: str
+    label: str | None
+    tau1: float
+    tau2: float
+    uniques: int
+
+
+@dataclass(frozen=True)
+class VariableShare:
+    """What goes when a variable is left out.
+
+    share_tau1, share_tau2: the part of tau1 and tau2 that goes, between 0 and 1, compared on the same draws.
+    without: the release without the variable; categories: what each of its categories carries.
+    """
+
+    name: str
+    share_tau1: float
+    share_tau2: float
+    without: Coarser
+    categories: tuple[CategoryShare, ...]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the entry of summary.json."""
+        return {
+            "name": self.name,
+            "share_tau1": self.share_tau1,
+            "share_tau2": self.share_tau2,
+            "tau1_without": _short(self.without.tau1),
+            "tau2_without": _short(self.without.tau2),
+            "sample_uniques_without": self.without.sample_uniques,
+            "categories": [asdict(category) for category in self.categories],
+        }
+
+
+def describe_attribution(basis: Basis, unique_record: Integers, risk: Risk, trace: Trace | None) -> dict[str, Any]:
+    """The block `attribution`: for each variable what goes without it, and what its categories carry."""
+    shares, draws = attribute_risk(basis, unique_record, risk, trace)
+    return {"draws": draws, "variables": [share.describe() for share in shares]}
+
+
+def attribute_risk(
+    basis: Basis, unique_record: Integers, risk: Risk, trace: Trace | None
+) -> tuple[tuple[VariableShare, ...], int]:
+    """Leave each variable out in turn. Returns the shares and the number of draws that they rest on."""
+    levels = basis.microdata.levels
+    whole = ask(basis, leave_out(levels, None))
+    questions = [ask(basis, leave_out(levels, j)) for j in range(len(levels))]
+    draws = choose_draws(basis, whole, questions, trace)
+    full = answer(basis, whole, draws)
+    shares = []
+    for j, variable in enumerate(basis.microdata.variables):
+        without = answer(basis, questions[j], draws)
+        code = basis.microdata.codes[unique_record, j]
+        labels = variable.labels or (None,) * len(variable.categories)
+        has = [code == x for x in range(len(variable.categories))]
+        shares.append(
+            VariableShare(
+                name=variable.name,
+                share_tau1=_part_gone(full.tau1, without.tau1),
+                share_tau2=_part_gone(full.tau2, without.tau2),
+                without=without,
+                categories=tuple(
+                    CategoryShare(text, label, float(risk.r1[own].sum()), float(risk.r2[own].sum()), int(own.sum()))
+                    for text, label, own in zip(variable.categories, labels, has, strict=True)
+                ),
+            )
+        )
+    return tuple(shares), len(draws)
+
+
+def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], trace: Trace | None) -> list[int]:
+    """Choose kept draws, evenly spread, as many as fit in a share of the run. Sizes decide, never the clock."""
+    if trace is None or not basis.draws:
+        return []
+    n, variables = basis.microdata.codes.shape
+    sweeps = trace.sweeps * len(trace.starts)
+    run = sweeps * (1e6 + 70.0 * n * variables) + sweeps / trace.spacing * estimate_work(basis, whole)
+    work = sum(estimate_work(basis, question) for question in (whole, *questions))
+    wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
+    return spread_draws(basis.draws, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
+
+
+def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:
+    """The block `thresholds`: records with r1 above a limit, and tau1 and tau2 of the others, were they removed."""
+    found = []
+    for above in THRESHOLDS:
+        stays = risk.r1 <= above
+        found.append(
+            {
+                "above": above,
+                "records": int((~stays).sum()),
+                "tau1_after": float(risk.r1[stays].sum()),
+                "tau2_after": float(risk.r2[stays].sum()),
+            }
+        )
+    return found
+
+
+def rank_uniques(risk: Risk) -> Integers:
+    """Rank sample uniques, 1 for the riskiest by r1; ties by r2, then by row."""
+    order = np.lexsort((-risk.r2, -risk.r1))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(1, len(order) + 1)
+    return rank
+
+
+def _part_gone(full: Measure, without: Measure) -> float:
+    if full.expected.mean <= 0.0:
+        return 0.0
+    return min(max(1.0 - without.expected.mean / full.expected.mean, 0.0), 1.0)
+
+
+def _short(measure: Measure) -> dict[str, Any]:
+    return {"mean": measure.mean, "interval": list(measure.interval)}

@@ -1,0 +1,245 @@
+"""The risk of a coarser release from the same fit (MODEL.md section 8): one pass over kept draws, no new sampling.
+
+Sample uniques are counted anew from the coarse records; the probability of a coarse cell comes from the kept weights
+and profiles, exactly, with V(f, .) for the f variables that are left.
+"""
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
+from keyhole.kernels.estimators import importance_probabilities
+from keyhole.kernels.keep import Kept
+from keyhole.kernels.risk import draw_matches, fill_risks
+from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.state import Floats, Integers, Rules
+from keyhole.microdata import Microdata, count_cells
+from keyhole.risk.coarsening import Coarsening
+from keyhole.risk.events import Events, Part, make_events
+from keyhole.risk.measures import Measure, certain_measure, measure
+from keyhole.sampling.evaluate import share_possible
+from keyhole.sampling.problem import EXACT_STEPS, PARTICLES, exact_steps
+from keyhole.sampling.rules import make_rules
+from keyhole.zeros import Zeros
+
+STREAM = 8
+"""Tells this generator's numbers from those of the chains, which have the same seed."""
+
+ENOUGH_DRAWS = 200
+"""Kept draws for one answer: neighbours in a chain are alike, and more would only take longer."""
+
+POPULATIONS = 1_000
+MOST_BINOMIALS = 20_000
+"""About this many populations are drawn for an interval, several for each draw unless cells are many."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What questions about coarser releases need.
+
+    people: M, those outside the sample; kept: as in Trace, empty when nothing had to be sampled.
+    finite: one concentration for all (`mixed`); workers: draws evaluated at once, which changes no number.
+    """
+
+    microdata: Microdata
+    zeros: Zeros | None
+    people: int
+    kept: dict[str, NDArray[Any]]
+    finite: bool
+    seed: int
+    workers: int | None
+
+    @property
+    def draws(self) -> int:
+        """Number of kept draws, all chains together."""
+        return int(np.prod(self.kept["weight"].shape[:2])) if self.kept else 0
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """The boxes as the kernels read them."""
+        if self.zeros is None:
+            return None
+        start = np.concatenate([[0], np.cumsum(self.microdata.levels)]).astype(np.int64)
+        return make_rules(self.zeros.impossible, self.zeros.possible, start)
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """The risk of a coarser release.
+
+    sample_uniques: records alone in the coarser sample; unique_row: their rows, from 1; r1, r2: their mean risks.
+    draws: how many kept draws it rests on, 0 when the answer is certain.
+    """
+
+    tau1: Measure
+    tau2: Measure
+    sample_uniques: int
+    unique_row: Integers
+    r1: Floats
+    r2: Floats
+    draws: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of."""
+
+    unique_record: Integers
+    events: Events
+
+
+def ask(basis: Basis, coarsening: Coarsening) -> Question:
+    """Count the coarse cells of the records and prepare the events of those that hold one record."""
+    codes = coarsening.apply(basis.microdata.codes)
+    unique = count_cells(codes).unique_record
+    possible = None if basis.zeros is None or not len(basis.zeros.impossible) else basis.zeros.possible
+    return Question(unique, make_events(codes[unique], coarsening, basis.microdata.levels, possible))
+
+
+def spread_draws(total: int, wanted: int) -> list[int]:
+    """Choose so many of all kept draws, evenly spread over the chains."""
+    return sorted({round(x) for x in np.linspace(0, total - 1, min(wanted, total)).tolist()})
+
+
+def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None) -> Coarser:
+    """Evaluate a coarser release on these kept draws, by number; without a choice, on some hundred of them."""
+    uniques = len(question.unique_record)
+    rows = basis.microdata.record_row[question.unique_record] + 1
+    if not basis.kept or not uniques:
+        one = np.ones(uniques)
+        sure = certain_measure(float(uniques))
+        return Coarser(sure, sure, uniques, rows, one, one, 0)
+    chosen = spread_draws(basis.draws, ENOUGH_DRAWS) if draws is None else draws
+    found = _evaluate(basis, question, chosen)
+    tau1, tau2 = ([value for draw in found for value in draw.predictive[x]] for x in (0, 1))
+    expected1, expected2 = (np.array([draw.expected[x] for draw in found]) for x in (0, 1))
+    return Coarser(
+        tau1=measure(np.array([tau1]), expected1, pooled=True),
+        tau2=measure(np.array([tau2]), expected2, pooled=True),
+        sample_uniques=uniques,
+        unique_row=rows,
+        r1=np.mean([draw.r1 for draw in found], axis=0),
+        r2=np.mean([draw.r2 for draw in found], axis=0),
+        draws=len(found),
+    )
+
+
+def estimate_work(basis: Basis, question: Question) -> float:
+    """Return the nanoseconds that one draw takes, about (measured: sampling/problem.py)."""
+    profiles = basis.kept["weight"].shape[2] if basis.kept else 0
+    total = 0.0
+    for part in question.events.parts:
+        events, f = part.row.shape
+        if exact_steps(max(f, 1)) > EXACT_STEPS:
+            total += events * PARTICLES * f * f * profiles
+        else:
+            total += events * (0.2 * f * exact_steps(max(f, 1)) + 0.4 * profiles * 2.0**f)
+    return total
+
+
+@dataclass(frozen=True)
+class _Draw:
+    expected: tuple[float, float]
+    predictive: tuple[list[float], list[float]]
+    r1: Floats
+    r2: Floats
+
+
+def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_Draw]:
+    """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
+    rules = basis.rules
+    workers = max(min(basis.workers or os.cpu_count() or 1, len(draws)), 1)
+    uniques = question.events.cells
+    rounds = max(1, min(-(-POPULATIONS // len(draws)), MOST_BINOMIALS // uniques))
+    stopped = threading.Event()
+
+    def run(first: int) -> list[_Draw]:
+        scratch: dict[int, CellWork] = {}
+        found = []
+        for draw in draws[first::workers]:
+            if stopped.is_set():
+                break
+            found.append(_evaluate_draw(basis, question, draw, rules, rounds, scratch))
+        return found
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        futures = [pool.submit(run, first) for first in range(workers)]
+        try:
+            lists = [future.result() for future in futures]
+        except BaseException:
+            stopped.set()
+            raise
+    return [lists[x % workers][x // workers] for x in range(len(draws))]
+
+
+def _evaluate_draw(
+    basis: Basis, question: Question, draw: int, rules: Rules | None, rounds: int, scratch: dict[int, CellWork]
+) -> _Draw:
+    rng = np.random.default_rng(np.random.SeedSequence(basis.seed, spawn_key=(STREAM, draw)))
+    kept = get_kept(basis, draw)
+    probability = find_event_probabilities(rng, kept, question.events, scratch)
+    if rules is not None:
+        probability /= share_possible(rules, kept)
+    r1, r2 = np.zeros(len(probability)), np.zeros(len(probability))
+    expected1, expected2 = fill_risks(probability, basis.people, r1, r2)
+    drawn = [draw_matches(rng, probability, basis.people) for _ in range(rounds)]
+    return _Draw((expected1, expected2), ([tau1 for tau1, _ in drawn], [tau2 for _, tau2 in drawn]), r1, r2)
+
+
+def get_kept(basis: Basis, draw: int) -> Kept:
+    """Return a kept draw, by its number over all chains, as the kernels read it."""
+    chain, place = divmod(draw, basis.kept["weight"].shape[1])
+    weight = np.asarray(basis.kept["weight"][chain, place], np.float64)
+    profiles = int(np.flatnonzero(weight)[-1]) + 1
+    variables = len(basis.microdata.levels)
+    seating = np.zeros((variables + 1, variables + 2))
+    if basis.finite:
+        fill_shared_seating(float(basis.kept["shared_concentration"][chain, place, 0]), seating)
+    else:
+        shape, rate = basis.kept["record_concentration"][chain, place]
+        fill_mixed_seating(float(shape), float(rate), seating)
+    return Kept(
+        profile_total=np.array([profiles], np.int64),
+        weight=np.ascontiguousarray(weight[:profiles]),
+        level_profile=np.ascontiguousarray(basis.kept["level_profile"][chain, place, :, :profiles], np.float64),
+        seating=seating,
+        column=np.zeros(0),
+    )
+
+
+def find_event_probabilities(
+    rng: np.random.Generator, kept: Kept, events: Events, scratch: dict[int, CellWork]
+) -> Floats:
+    """Return for each coarse cell the sum of the probabilities of its events."""
+    total = np.zeros(events.cells)
+    profile = np.ascontiguousarray(events.set_profile(kept.level_profile))
+    for part in events.parts:
+        total += np.bincount(part.cell, weights=_part_probabilities(rng, kept, profile, part, scratch),
+                             minlength=events.cells)  # fmt: skip
+    return total
+
+
+def _part_probabilities(
+    rng: np.random.Generator, kept: Kept, profile: Floats, part: Part, scratch: dict[int, CellWork]
+) -> Floats:
+    events, variables = part.row.shape
+    if variables == 0:
+        return np.ones(events)
+    out = np.zeros(events)
+    if exact_steps(variables) > EXACT_STEPS:
+        importance_probabilities(rng, kept._replace(level_profile=profile), part.row, PARTICLES, out)
+        return out
+    profiles = int(kept.profile_total[0])
+    work = scratch.get(variables)
+    if work is None or work.factor.shape[1] < profiles:
+        work = scratch[variables] = make_cell_work(variables, profiles + 50)
+    cell_probabilities(kept.weight, profile, profiles, kept.seating, part.row, work, out)
+    return out

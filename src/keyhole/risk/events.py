@@ -1,0 +1,154 @@
+"""The events whose probabilities make up those of coarse cells (MODEL.md section 8).
+
+A coarse cell C says that some variables lie in sets of categories. Without rules that is one event. With rules,
+    P(C among possible people) = sum over disjoint possible boxes D of P(C and D) / (1 - p_0),
+and C and D confine each variable to a set again. Variables confined to all their categories are left out, and what is
+left of the boxes is joined where it can be, so that a cell seldom needs more than one event. A missing answer (-1)
+confines nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.kernels.state import Floats, Integers
+from keyhole.risk.coarsening import Coarsening, Groups
+from keyhole.zeros.boxes import Box, Grid, admitted, confine, make_grid, merge, pack
+
+Levels = tuple[int, ...]
+"""Levels of one variable, by place in the list of all levels."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Events that confine the same number of variables.
+
+    row: int32 (events, f), for each confined variable its set; cell: int64 (events,), the cell each event is part of.
+    """
+
+    row: NDArray[np.int32]
+    cell: Integers
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of `cells` coarse cells; set_level, set_start: the levels of all sets, one after the other."""
+
+    cells: int
+    parts: tuple[Part, ...]
+    set_level: Integers
+    set_start: Integers
+
+    def set_profile(self, level_profile: Floats) -> Floats:
+        """Return the probability of each set under each profile, (sets, K)."""
+        if not len(self.set_start):
+            return np.zeros((0, level_profile.shape[1]))
+        return np.add.reduceat(level_profile[self.set_level], self.set_start, axis=0)
+
+
+class Sets:
+    """Numbers for the sets that occur."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Levels, int] = {}
+
+    def number(self, levels: Levels) -> int:
+        """Return the number of this set."""
+        return self.numbers.setdefault(levels, len(self.numbers))
+
+
+def make_events(
+    cells: NDArray[np.int32], coarsening: Coarsening, levels: Sequence[int], possible: NDArray[np.uint8] | None
+) -> Events:
+    """Return the events of these coarse cells (cells, kept); possible: disjoint boxes (D, levels), or None."""
+    grid = make_grid(levels)
+    start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
+    boxes = [grid.full] if possible is None else pack(grid, possible)
+    sets = Sets()
+    rows: dict[int, list[NDArray[np.int32]]] = {}
+    members: dict[int, list[Integers]] = {}
+    met = _meets(cells, coarsening, grid, boxes)
+    for chosen in _alike(cells, coarsening, met):
+        example = cells[chosen[0]]
+        for piece in _pieces(example, coarsening, grid, [boxes[b] for b in np.flatnonzero(met[chosen[0]])]):
+            columns = _columns(piece, cells[chosen], example, coarsening, grid, start, sets)
+            rows.setdefault(len(columns), []).append(
+                np.stack(columns, axis=1) if columns else np.zeros((len(chosen), 0), np.int32)
+            )
+            members.setdefault(len(columns), []).append(chosen)
+    parts = tuple(Part(np.ascontiguousarray(np.concatenate(rows[f])), np.concatenate(members[f])) for f in sorted(rows))
+    flat = np.array([v for found in sets.numbers for v in found], np.int64)
+    sizes = [len(found) for found in sets.numbers]
+    return Events(len(cells), parts, flat, np.cumsum([0, *sizes])[:-1].astype(np.int64))
+
+
+def _meets(cells: NDArray[np.int32], coarsening: Coarsening, grid: Grid, boxes: Sequence[Box]) -> NDArray[np.bool_]:
+    """Say which cells share something with which boxes: (cells, boxes)."""
+    met = np.ones((len(cells), len(boxes)), np.bool_)
+    for b, box in enumerate(boxes):
+        for place, (j, groups) in enumerate(zip(coarsening.kept, coarsening.groups, strict=True)):
+            inside = set(admitted(grid, box, j))
+            if len(inside) < grid.levels[j]:
+                # The last entry is where a missing answer, -1, looks.
+                meets = np.array([not inside.isdisjoint(group) for group in groups] + [True])
+                met[:, b] &= meets[cells[:, place]]
+    return met
+
+
+def _alike(cells: NDArray[np.int32], coarsening: Coarsening, met: NDArray[np.bool_]) -> list[Integers]:
+    """Group cells that meet the same boxes and agree in every variable that they confine to several categories."""
+    if not len(cells):
+        return []
+    single = np.array([all(len(group) == 1 for group in groups) for groups in coarsening.groups], np.bool_)
+    key = np.where(single & (cells >= 0), 0, cells)
+    bits = np.packbits(met, axis=1)
+    whole = np.concatenate([np.ascontiguousarray(key.astype(np.int32)).view(np.uint8), bits], axis=1)
+    _, group = np.unique(whole, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    order = np.argsort(group, kind="stable").astype(np.int64)
+    return list(np.split(order, np.flatnonzero(np.diff(group[order])) + 1))
+
+
+def _pieces(example: NDArray[np.int32], coarsening: Coarsening, grid: Grid, boxes: Sequence[Box]) -> list[Box]:
+    """Return boxes that meet a cell, cut down to it, a variable with a single category counting as free; joined."""
+    within, free = grid.full, 0
+    for j, groups, code in zip(coarsening.kept, coarsening.groups, example.tolist(), strict=True):
+        if code >= 0:
+            within &= confine(grid, j, groups[code])
+            free |= grid.field[j] if len(groups[code]) == 1 else 0
+    return merge(grid, [box & within | free for box in boxes])
+
+
+def _columns(
+    piece: Box,
+    cells: NDArray[np.int32],
+    example: NDArray[np.int32],
+    coarsening: Coarsening,
+    grid: Grid,
+    start: Integers,
+    sets: Sets,
+) -> list[NDArray[np.int32]]:
+    """Return, for each variable that the piece of these cells confines, the number of its set in every cell."""
+    place_of = {j: place for place, j in enumerate(coarsening.kept)}
+    columns = []
+    for j in range(len(grid.levels)):
+        place = place_of.get(j)
+        groups: Groups = () if place is None else coarsening.groups[place]
+        if place is not None and example[place] >= 0 and len(groups[example[place]]) == 1:
+            numbers = _singles(groups, cells[:, place], int(start[j]), sets)
+            columns.append(numbers)
+            continue
+        inside = admitted(grid, piece, j)
+        if len(inside) < grid.levels[j]:
+            number = sets.number(tuple(int(start[j]) + x for x in inside))
+            columns.append(np.full(len(cells), number, np.int32))
+    return columns
+
+
+def _singles(groups: Groups, codes: NDArray[np.int32], start: int, sets: Sets) -> NDArray[np.int32]:
+    numbers = np.zeros(len(groups), np.int32)
+    for code in np.unique(codes).tolist():
+        numbers[code] = sets.number((start + groups[code][0],))
+    return numbers[codes]

@@ -1,0 +1,90 @@
+"""Risk of households: one member found is a household found.
+
+In each draw, 1 - prod(1 - r) over the members that are sample uniques; then mean and interval over draws. A member
+whose combination another record shares counts as 0, as everywhere else. Given the draw, whether the cells of two
+members hold others is all but independent: the people outside the sample are many, and each is in one cell.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.kernels.state import Floats, Integers
+from keyhole.risk.measures import Risk
+from keyhole.sampling import Trace
+from keyhole.sampling.intervals import LEVEL, interval
+
+COLUMNS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
+
+
+@dataclass(frozen=True)
+class HouseholdRisk:
+    """Risks of all households.
+
+    household: int64 (n,), the household of each record, from 0; risk: by name (`COLUMNS`), one value a household.
+    with_unique: households with a member that is a sample unique.
+    expected: by r1 and r2, for each draw the expected number of households with at least one member found.
+    """
+
+    household: Integers
+    risk: dict[str, Floats]
+    with_unique: int
+    expected: dict[str, Floats]
+
+    def columns(self) -> dict[str, Floats]:
+        """Return the household's risk for each record, by the name of the column in records.csv."""
+        return {f"household_{name}": values[self.household] for name, values in self.risk.items()}
+
+    def describe(self, column: str) -> dict[str, Any]:
+        """The block `households`."""
+        size = np.bincount(self.household)
+        return {
+            "column": column,
+            "households": len(size),
+            "mean_size": float(size.mean()),
+            "largest": int(size.max()),
+            "with_sample_unique": self.with_unique,
+            "with_population_unique": _describe(self.expected["r1"]),
+            "with_match": _describe(self.expected["r2"]),
+        }
+
+
+def find_household_risk(household: Integers, unique_record: Integers, risk: Risk, trace: Trace | None) -> HouseholdRisk:
+    """Combine the risks of members, draw by draw."""
+    known, place = np.unique(household[unique_record], return_inverse=True)
+    households = int(household.max()) + 1
+    found: dict[str, Floats] = {}
+    expected: dict[str, Floats] = {}
+    for name in ("r1", "r2"):
+        drawn = getattr(risk, name)[None] if trace is None else _pool(getattr(trace, name))
+        combined = _combine(drawn, place.reshape(-1), len(known))
+        expected[name] = combined.sum(axis=1, dtype=np.float64)
+        tail = (1.0 - LEVEL) / 2.0
+        low, high = np.quantile(combined, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
+        parts = {"": combined.mean(axis=0, dtype=np.float64), "_low": low, "_high": high}
+        for part, values in parts.items():
+            everyone = np.zeros(households)
+            everyone[known] = values
+            found[name + part] = everyone
+    return HouseholdRisk(household, found, len(known), expected)
+
+
+def _pool(risks: NDArray[np.float32]) -> NDArray[np.float32]:
+    return risks.reshape(-1, risks.shape[2])
+
+
+def _combine(drawn: NDArray[Any], place: NDArray[np.intp], households: int) -> NDArray[np.float32]:
+    """Return 1 - prod(1 - r) by draw and household, in logarithms."""
+    combined = np.zeros((len(drawn), households), np.float32)
+    for x, risks in enumerate(drawn):
+        with np.errstate(divide="ignore"):
+            stays_hidden = np.log1p(-risks.astype(np.float64))
+        combined[x] = -np.expm1(np.bincount(place, weights=stays_hidden, minlength=households))
+    return combined
+
+
+def _describe(expected: Floats) -> dict[str, Any]:
+    low, high = interval(expected)
+    return {"mean": float(expected.mean()), "interval": [low, high], "level": LEVEL}
