@@ -57,14 +57,14 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     level = float(summary["tau1"]["level"])
     variables = describe_variables(blocks.get("attribution"), kind, rule)
     thresholds = describe_thresholds(blocks.get("thresholds"), rule)
-    check = describe_check(blocks.get("fit"), kind, rule)
+    check = describe_check(blocks.get("fit"), rule)
     convergence = describe_convergence(summary["convergence"], result.draws, sampled)
     impossible = describe_impossible(summary["zeros"], rule)
     return Content(
         kind=kind,
         title=clean_name(title or TITLE),
         version=str(summary["version"]),
-        made=str(result.manifest.get("finished", "")),
+        made=_moment(result.manifest),
         verdict=make_verdict(
             source,
             tau["tau1"],
@@ -101,6 +101,12 @@ def _estimate(block: Mapping[str, Any], sampled: bool, uniques: Count) -> Estima
     return estimate(block) if sampled else Estimate(None, None, None, uniques.text)
 
 
+def _moment(manifest: Mapping[str, Any]) -> str:
+    """When it was made, to the minute."""
+    told = str(manifest.get("finished", ""))
+    return f"{told[:16].replace('T', ' ')} UTC" if told.endswith("+00:00") else told
+
+
 def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
     told = [
         "The records are a simple random sample of the population, one record per person.",
@@ -130,7 +136,7 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
     """How to make it again. The hash of the input can confirm a guess at a record, so it is for the owner."""
     settings, model, chains = summary["settings"], summary["model"], summary["convergence"]
     rows = [
-        ("Made by", f"keyhole {summary['version']}, {manifest.get('finished', '')}".rstrip(", ")),
+        ("Made by", f"keyhole {summary['version']}, {_moment(manifest)}".rstrip(", ")),
         ("Model", f"{model['name']}, prior {model['prior']}, estimator {model['estimator']}"),
         ("Seed", str(settings["seed"])),
     ]
@@ -141,8 +147,8 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
         rows.append(
             (
                 "Chains",
-                f"{chains['chains']}, of {plural(chains['sweeps'], 'sweep')} each, {chains.get('warm_up', 0):,} of "
-                f"them discarded; every {chains.get('spacing', 1)}. sweep gives a draw",
+                f"{chains['chains']}, of {plural(chains['sweeps'], 'sweep')} each; the first {chains.get('warm_up', 0):,} "
+                f"were discarded, then one draw in {plural(chains.get('spacing', 1), 'sweep')} was kept",
             )
         )
     rows.append(("Time", duration(summary["seconds"]["total"])))

@@ -152,6 +152,7 @@ class ChainsPicture:
     """All chains on one quantity; every `step`-th draw is shown; left_out: chains not shown."""
 
     name: str
+    of_what: str
     chains: tuple[ChainPicture, ...]
     draws: int
     step: int

@@ -25,6 +25,7 @@ def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
         rectangle(0.5, 0.5, scale(tau1.mean), 25.0, "part"),
         rectangle(scale(tau1.low), 10.0, scale(tau1.high) - scale(tau1.low), 6.0, "range"),
         width=800.0,
+        stretch=True,
     )
 
 
@@ -43,7 +44,11 @@ def draw_distribution(found: Distribution) -> Markup:
         gap = min(1.0, (scale(right) - scale(left)) / 4)
         bars.append(
             rectangle(
-                scale(left), bottom - height, scale(right) - scale(left) - gap, height, "inside" if inside else "outside"
+                scale(left),
+                bottom - height,
+                scale(right) - scale(left) - gap,
+                height,
+                "inside" if inside else "outside",
             )
         )
     mean = found.estimate.mean or 0.0
@@ -136,7 +141,7 @@ def draw_agreement(found: ChainsPicture, together: Estimate) -> Markup:
         bottom + 42.0,
         f"{found.name} by each chain alone",
         *parts,
-        axis(scale, bottom, found.name),
+        axis(scale, bottom, f"{found.of_what} ({found.name})"),
     )
 
 

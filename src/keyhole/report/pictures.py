@@ -65,7 +65,9 @@ def draw_chains(draws: Draws, starts: Sequence[int]) -> tuple[ChainsPicture, ...
             )
             for c in range(min(len(shown), MOST_CHAINS))
         )
-        pictures.append(ChainsPicture(name, chains, int(shown.shape[1]), step, max(0, len(shown) - MOST_CHAINS)))
+        pictures.append(
+            ChainsPicture(name, OF_WHAT[name], chains, int(shown.shape[1]), step, max(0, len(shown) - MOST_CHAINS))
+        )
     return tuple(pictures)
 
 
@@ -105,10 +107,10 @@ def _risk_text(found: dict[str, Any], name: str) -> str:
 
 
 def _band_label(k: int) -> str:
-    low = f"{100 * BAND_EDGES[k]:g} %"
+    low = f"{100 * BAND_EDGES[k]:g}"
     if k == 0:
         return f"below {100 * BAND_EDGES[1]:g} %"
-    return f"{low} to {100 * BAND_EDGES[k + 1]:g} %" if k + 1 < len(BAND_EDGES) else f"{low} and more"
+    return f"{low} to {100 * BAND_EDGES[k + 1]:g} %" if k + 1 < len(BAND_EDGES) else f"{low} % and more"
 
 
 def _chain_label(c: int, starts: Sequence[int]) -> str:

@@ -116,7 +116,7 @@ def describe_households(block: Block | None, rule: Rule) -> str | None:
     )
 
 
-def describe_check(block: Block | None, kind: Kind, rule: Rule) -> ModelCheck | None:
+def describe_check(block: Block | None, rule: Rule) -> ModelCheck | None:
     """The posterior predictive check, in words and in rows."""
     if not block:
         return None
@@ -125,8 +125,8 @@ def describe_check(block: Block | None, kind: Kind, rule: Rule) -> ModelCheck | 
         for name, word in CHECKED.items()
         if block.get(name)
     )
-    told = f" {clean_name(block['message'])}" if kind == "internal" and block.get("message") else ""
-    return ModelCheck(bool(block["ok"]), _check_sentence(bool(block["ok"]), rows) + told, rows, _two_way(block, rule))
+    ok = bool(block["ok"])
+    return ModelCheck(ok, _check_sentence(ok, rows), rows, _two_way(block, rule))
 
 
 def _check_sentence(ok: bool, rows: tuple[CheckRow, ...]) -> str:
@@ -217,7 +217,9 @@ def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
 
 def describe_comparators(items: Any) -> tuple[Comparator, ...]:
     """Other estimators, each with what it can give."""
-    return tuple(Comparator(clean_name(item["name"]), _compared(item, "tau1"), _compared(item, "tau2")) for item in items or ())
+    return tuple(
+        Comparator(clean_name(item["name"]), _compared(item, "tau1"), _compared(item, "tau2")) for item in items or ()
+    )
 
 
 def _compared(item: Block, name: str) -> str:

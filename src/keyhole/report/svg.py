@@ -19,11 +19,12 @@ def element(name: str, *children: str, **attributes: str | float) -> Markup:
     return Markup(f"<{name}{told}>{inner}</{name}>" if inner else f"<{name}{told}/>")  # noqa: S704
 
 
-def picture(height: float, told: str, *children: str, width: float = WIDTH) -> Markup:
-    """A picture with its description for those who cannot see it."""
+def picture(height: float, told: str, *children: str, width: float = WIDTH, stretch: bool = False) -> Markup:
+    """A picture with its description for those who cannot see it. stretch: it has no text and may be widened alone."""
     title = element("title", told)
     box = f"0 0 {_write(width)} {_write(height)}"
-    return element("svg", title, *children, viewBox=box, role="img", class_="picture")
+    ratio = {"preserveAspectRatio": "none"} if stretch else {}
+    return element("svg", title, *children, viewBox=box, role="img", class_="picture", **ratio)
 
 
 def text(x: float, y: float, words: str, class_: str = "", anchor: str = "start") -> Markup:
@@ -69,7 +70,9 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
         return [low]
     step = 10.0 ** math.floor(math.log10((high - low) / most))
     for factor in (1, 2, 5, 10, 20, 50):
-        places = [n * step * factor for n in range(math.ceil(low / (step * factor)), math.floor(high / (step * factor)) + 1)]
+        places = [
+            n * step * factor for n in range(math.ceil(low / (step * factor)), math.floor(high / (step * factor)) + 1)
+        ]
         if len(places) <= most:
             return places
     return [low, high]
@@ -98,4 +101,6 @@ def _write(value: str | float) -> str:
     """Numbers with one decimal at most: a tenth of a pixel is enough."""
     if isinstance(value, str):
         return value
-    return f"{value:.1f}".removesuffix(".0").replace("-0", "0") if abs(value) < 0.05 else f"{value:.1f}".removesuffix(".0")
+    return (
+        f"{value:.1f}".removesuffix(".0").replace("-0", "0") if abs(value) < 0.05 else f"{value:.1f}".removesuffix(".0")
+    )

@@ -68,7 +68,10 @@ def _how_sure(tau1: Estimate, level: float, convergence: Convergence, check: Mod
     if not convergence.sampled:
         return convergence.sentence
     if not convergence.converged:
-        return "Not sure enough to decide: the chains of the estimation do not agree yet. The numbers are provisional."
+        return (
+            f"Not sure enough to decide. So far the {percent(level)} interval is {number(tau1.low)} to {number(tau1.high)}, "
+            "but the chains of the estimation do not agree yet."
+        )
     sure = (
         f"With {percent(level)} probability the number alone in the population lies between {number(tau1.low)} and "
         f"{number(tau1.high)}, if the assumptions below hold. {convergence.sentence}"
@@ -87,8 +90,13 @@ def _cause(tau1: Estimate, variables: tuple[VariableRisk, ...], source: Source) 
     causes = [variable for variable in variables if variable.share >= WORTH_WHILE][:3]
     if not causes:
         return "No single variable: leaving out any one of them changes little."
-    told = [f"{variable.name} (without it {number(variable.tau1_without.mean)})" for variable in causes]
-    return f"Most of it comes from {enumerate_words(told)}, compared with {number(tau1.mean)} now."
+    first = causes[0]
+    told = (
+        f"Mostly {first.name}: without it, about {number(first.tau1_without.mean)} in place of {number(tau1.mean)} would "
+        "be alone in the population."
+    )
+    others = [f"{variable.name} (without it {number(variable.tau1_without.mean)})" for variable in causes[1:]]
+    return f"{told} Then {enumerate_words(others)}." if others else told
 
 
 def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
@@ -101,8 +109,8 @@ def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
     if share is not None:
         told.append(f"That is {share} of all {source.records.text} records in the file.")
     told.append(
-        "Nobody can see from the file alone which records these are: the others that are alone in the sample have "
-        "doubles outside it. There is no limit that fits every release; hold the number against your own rule."
+        "Nobody can see from the file alone which records these are: most records that are alone in the sample "
+        "have people like them outside it. There is no limit that fits every release; hold the number against your own rule."
     )
     return tuple(told)
 
@@ -118,9 +126,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     steps = []
     if not convergence.converged:
-        steps.append(
-            Step("Run longer before deciding anything.", convergence.remedy, "keyhole assess FILE ... --time-limit 1h")
-        )
+        steps.append(Step("Run longer before deciding anything.", convergence.remedy))
     if check is not None and not check.ok:
         steps.append(
             Step("Find out why the model does not fit.", "Often combinations that cannot exist were not excluded.")
