@@ -37,10 +37,18 @@ class Assessment:
     manifest: dict[str, Any]
 
     def save(self, folder: str | Path) -> None:
-        """Write the result folder: summary.json, records.csv, draws.nc, manifest.json."""
+        """Write the result folder: summary.json, records.csv, draws.nc, report.html, manifest.json."""
         from keyhole.results import write_results
 
         write_results(self, Path(folder))
+
+    def report(self, path: str | Path, internal: bool = False, title: str | None = None) -> None:
+        """Write the report as one HTML page; an internal one holds rows and exact counts, for the owner only."""
+        from keyhole.files import write_text
+        from keyhole.report import make_content
+        from keyhole.report.render import render
+
+        write_text(render(make_content(self, internal, title)), Path(path))
 
     def to_arviz(self) -> Any:
         """Return the draws as ArviZ has them: a DataTree, or InferenceData before ArviZ 1."""

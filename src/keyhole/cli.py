@@ -17,6 +17,7 @@ STOPPED = 130
 COMMANDS = {
     "assess": "Estimate the disclosure risk of a file.",
     "demo": "Try it on a made-up country whose true risk is known.",
+    "report": "Write the report of a result folder again, safe or internal.",
     "simulate": "Draw a population and a sample from the model.",
     "warm-up": "Compile once after installing, so that the first run is fast.",
     "zeros": "Rules for impossible combinations: check, suggest, boxes.",

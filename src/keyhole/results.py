@@ -12,11 +12,16 @@ import polars as pl
 from keyhole.assessment import Assessment
 from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
-from keyhole.files import explained, json_text, sha256, sync
+from keyhole.files import explained, json_text, sha256, sync, write_text
+from keyhole.report import make_content
+from keyhole.report.render import render
 from keyhole.risk import Expected, Measure
 from keyhole.sampling import Diagnosis, Gate
 
-OUTPUTS = ("summary.json", "records.csv", "draws.nc")
+REPORT = "report.html"
+INTERNAL_REPORT = "report-internal.html"
+DATA = ("summary.json", "records.csv", "draws.nc")
+OUTPUTS = (*DATA, REPORT)
 MANIFEST = "manifest.json"
 PROGRAM = "keyhole"
 RECORD_COLUMNS = pl.Schema(
@@ -55,6 +60,8 @@ def write_results(assessment: Assessment, folder: Path) -> None:
                 folder.chmod(0o700)
                 for name in (*OUTPUTS, MANIFEST):
                     os.replace(staging / name, folder / name)
+                # A report for the owner, asked for later, tells of the result that has just been replaced.
+                (folder / INTERNAL_REPORT).unlink(missing_ok=True)
                 sync(folder)
             else:
                 os.rename(staging, folder)
@@ -70,7 +77,7 @@ def load(folder: str | Path) -> Assessment:
         raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        for name in OUTPUTS:
+        for name in DATA:
             if sha256(folder / name) != manifest["outputs"][name]:
                 raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
@@ -91,6 +98,14 @@ def load(folder: str | Path) -> Assessment:
         raise OutputError(f"{folder} is damaged: run the assessment again.") from None
 
 
+def replace_report(folder: Path, page: str) -> None:
+    """Put another safe report in place. `load` does not read it, so a stop half way spoils nothing."""
+    write_text(page, folder / REPORT)
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    manifest["outputs"][REPORT] = sha256(folder / REPORT)
+    write_text(json_text(manifest), folder / MANIFEST)
+
+
 def _write_files(assessment: Assessment, staging: Path) -> None:
     for name in (*OUTPUTS, MANIFEST):
         # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
@@ -99,6 +114,7 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
     (staging / "summary.json").write_text(json_text(assessment.summary), encoding="utf-8")
     assessment.records.write_csv(staging / "records.csv")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
+    (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8")
     outputs = {name: sha256(staging / name) for name in OUTPUTS}
     manifest = {"program": PROGRAM, **assessment.manifest, "outputs": outputs}
     (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8")

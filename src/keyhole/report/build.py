@@ -147,8 +147,9 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
         rows.append(
             (
                 "Chains",
-                f"{chains['chains']}, of {plural(chains['sweeps'], 'sweep')} each; the first {chains.get('warm_up', 0):,} "
-                f"were discarded, then one draw in {plural(chains.get('spacing', 1), 'sweep')} was kept",
+                f"{chains['chains']}, of {plural(chains['sweeps'], 'sweep')} each; the first "
+                f"{chains.get('warm_up', 0):,} were discarded, then one draw was kept in "
+                f"{plural(chains.get('spacing', 1), 'sweep')}",
             )
         )
     rows.append(("Time", duration(summary["seconds"]["total"])))

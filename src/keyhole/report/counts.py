@@ -43,5 +43,5 @@ def count_exactly(exact: int) -> Count:
 
 def round_population(population: int, records: int) -> int:
     """Round N so coarsely that the number of records cannot be worked out from it when a fraction was given."""
-    grain = 10 ** math.ceil(math.log10(max(1.0, STEP * population / max(records, 1))))
+    grain: int = 10 ** math.ceil(math.log10(max(1.0, STEP * population / max(records, 1))))
     return max(grain, grain * round(population / grain))

@@ -69,8 +69,8 @@ def _how_sure(tau1: Estimate, level: float, convergence: Convergence, check: Mod
         return convergence.sentence
     if not convergence.converged:
         return (
-            f"Not sure enough to decide. So far the {percent(level)} interval is {number(tau1.low)} to {number(tau1.high)}, "
-            "but the chains of the estimation do not agree yet."
+            f"Not sure enough to decide. So far the {percent(level)} interval is {number(tau1.low)} to "
+            f"{number(tau1.high)}, but the chains of the estimation do not agree yet."
         )
     sure = (
         f"With {percent(level)} probability the number alone in the population lies between {number(tau1.low)} and "
@@ -92,8 +92,8 @@ def _cause(tau1: Estimate, variables: tuple[VariableRisk, ...], source: Source) 
         return "No single variable: leaving out any one of them changes little."
     first = causes[0]
     told = (
-        f"Mostly {first.name}: without it, about {number(first.tau1_without.mean)} in place of {number(tau1.mean)} would "
-        "be alone in the population."
+        f"Mostly {first.name}: without it, about {number(first.tau1_without.mean)} in place of {number(tau1.mean)} "
+        "would be alone in the population."
     )
     others = [f"{variable.name} (without it {number(variable.tau1_without.mean)})" for variable in causes[1:]]
     return f"{told} Then {enumerate_words(others)}." if others else told
@@ -110,7 +110,8 @@ def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
         told.append(f"That is {share} of all {source.records.text} records in the file.")
     told.append(
         "Nobody can see from the file alone which records these are: most records that are alone in the sample "
-        "have people like them outside it. There is no limit that fits every release; hold the number against your own rule."
+        "have people like them outside it. There is no limit that fits every release; hold the number "
+        "against your own rule."
     )
     return tuple(told)
 
