@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from keyhole.report.chains import describe_convergence
+from keyhole.report.check import describe_check
 from keyhole.report.content import Content, Estimate, Kind
 from keyhole.report.counts import Count, Rule, count_exactly, count_safely
 from keyhole.report.pictures import count_bands, draw_distributions, list_riskiest
 from keyhole.report.sections import (
-    describe_check,
     describe_comparators,
-    describe_convergence,
     describe_households,
     describe_impossible,
     describe_source,
@@ -56,8 +56,8 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         tau = dict.fromkeys(tau, Estimate(0.0, 0.0, 0.0, "0"))
     level = float(summary["tau1"]["level"])
     variables = describe_variables(blocks.get("attribution"), kind, rule)
-    thresholds = describe_thresholds(blocks.get("thresholds"), rule)
-    check = describe_check(blocks.get("fit"), rule)
+    thresholds = describe_thresholds(blocks.get("thresholds"), kind, source.sample_uniques, rule)
+    check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
     convergence = describe_convergence(summary["convergence"], result.draws, sampled)
     impossible = describe_impossible(summary["zeros"], rule)
     return Content(
@@ -120,13 +120,14 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
         "against it; they cannot prove it.",
     ]
     weights = summary.get("weights")
-    if weights:
+    if weights and not weights.get("equal", False):
         told[0] = (
             "The records were taken as a simple random sample, but the file has survey weights. As far as they are "
             "unequal this does not hold, and the risk of records with small weights is understated."
         )
-        if kind == "internal" and weights.get("message"):
-            told[0] += f" {clean_name(weights['message'])}"
+        message = weights.get("warning") or weights.get("message")
+        if kind == "internal" and message:
+            told[0] += f" {clean_name(message)}"
     if summary["model"]["prior"] == "paper":
         told.append("The prior of the article was used. It allows few profiles and tends to overstate the risk.")
     return tuple(told)

@@ -8,22 +8,16 @@ from typing import Any
 
 from keyhole.report.content import (
     Category,
-    ChainGroup,
-    CheckRow,
     Comparator,
-    Convergence,
     Estimate,
-    GateRow,
     Impossible,
     Kind,
-    ModelCheck,
     Source,
     Threshold,
     VariableRisk,
 )
-from keyhole.report.counts import Rule, round_population
-from keyhole.report.pictures import Draws, draw_chains
-from keyhole.report.words import clean_name, decimals, enumerate_words, number, percent, plural
+from keyhole.report.counts import SMALLEST, STEP, Count, Rule, round_population
+from keyhole.report.words import clean_name, number, percent, plural
 
 Block = Mapping[str, Any]
 
@@ -31,12 +25,6 @@ MISSING = {
     "category": "a blank value is a category of its own, since an intruder can see that it is blank",
     "drop": "records with a blank value of a key were left out",
     "model": "a blank value is taken as not known; records are compared on the values that they have",
-}
-CHECKED = {
-    "sample_uniques": "records alone in the sample",
-    "doubles": "doubles",
-    "triples": "triples",
-    "distinct_cells": "different combinations",
 }
 
 
@@ -89,12 +77,17 @@ def _categories(items: Any, rule: Rule) -> tuple[Category, ...]:
     return tuple(sorted(found, key=lambda category: -category.tau1))
 
 
-def describe_thresholds(items: Any, rule: Rule) -> tuple[Threshold, ...]:
-    """What is left when the riskiest records go. With few of them the difference would tell the risk of each."""
-    found = []
-    for item in items or ():
+def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> tuple[Threshold, ...]:
+    """What is left when the riskiest records go.
+
+    The difference of two rows is the risk of the records between them, so a safe report tells a row only when enough
+    records are taken out, since the last row that was told too, and enough are left.
+    """
+    found, last = [], 0
+    for item in sorted(items or (), key=lambda item: -float(item["above"])):
         records = rule(item["records"])
-        told = records.value is not None
+        told = kind == "internal" or _far_apart(records.value, last, uniques.value)
+        last = records.value if told and records.value is not None else last
         found.append(
             Threshold(
                 above=item["above"],
@@ -106,95 +99,24 @@ def describe_thresholds(items: Any, rule: Rule) -> tuple[Threshold, ...]:
     return tuple(found)
 
 
+def _far_apart(records: int | None, last: int, whole: int | None) -> bool:
+    """Rounded counts that differ by this much differ by at least SMALLEST before rounding."""
+    if records is None or whole is None:
+        return False
+    apart = SMALLEST + STEP
+    return (last == 0 or records - last >= apart) and whole - records >= apart
+
+
 def describe_households(block: Block | None, rule: Rule) -> str | None:
     """Households with at least one person at risk."""
     if not block:
         return None
-    return (
-        f"Households: {rule(block['count']).in_a_sentence} are in the file; in about {number(block['expected'])} "
-        "of them at least one person is alone in the population."
-    )
-
-
-def describe_check(block: Block | None, rule: Rule) -> ModelCheck | None:
-    """The posterior predictive check, in words and in rows."""
-    if not block:
-        return None
-    rows = tuple(
-        CheckRow(word, rule(block[name]["observed"]), estimate(block[name]["predicted"]), bool(block[name]["ok"]))
-        for name, word in CHECKED.items()
-        if block.get(name)
-    )
-    ok = bool(block["ok"])
-    return ModelCheck(ok, _check_sentence(ok, rows), rows, _two_way(block, rule))
-
-
-def _check_sentence(ok: bool, rows: tuple[CheckRow, ...]) -> str:
-    verdict = (
-        "Files drawn from the fitted model look like this one."
-        if ok
-        else "Files drawn from the fitted model do NOT look like this one; treat the estimate with caution."
-    )
-    if not rows:
-        return verdict
-    first = rows[0]
-    return (
-        f"{verdict} The model expects {number(first.expected.low)} to {number(first.expected.high)} {first.name}; "
-        f"the file has {first.observed.in_a_sentence}."
-    )
-
-
-def _two_way(block: Block, rule: Rule) -> str | None:
-    found = block.get("two_way")
-    if not found:
-        return None
-    verdict = "as many as chance explains" if found["ok"] else "more than chance explains"
-    return (
-        f"Pairs of variables: {rule(found['outside']).in_a_sentence} of {rule(found['total']).in_a_sentence} counts "
-        f"lie outside what the model expects, {verdict}."
-    )
-
-
-def describe_convergence(block: Block, draws: Draws, sampled: bool) -> Convergence:
-    """The verdict on the chains, every gate, and what is seen of it."""
-    gates = tuple(
-        GateRow(str(gate["name"]), decimals(gate["value"]), decimals(gate["limit"], 2), bool(gate["passed"]))
-        for gate in block.get("gates", ())
-    )
-    failed = sum(not gate.passed for gate in gates)
-    converged = bool(block["converged"])
-    message = str(block["message"])
-    if not sampled:
-        sentence = message = "No sampling was needed: the answer follows from the file itself."
-    elif converged:
-        sentence = f"{plural(block['chains'], 'chain')} from different starts reached the same answer."
-    else:
-        sentence = f"The chains do not agree yet: {failed} of {len(gates)} conditions are not met."
-    envelope = block.get("envelope")
-    return Convergence(
-        converged=converged,
-        sampled=sampled,
-        sentence=sentence,
-        message=message,
-        remedy="" if converged else message.rsplit(". ", 1)[-1],
-        gates=gates,
-        groups=tuple(_group(group) for group in block.get("groups") or ()),
-        envelope=_envelope(envelope) if envelope else None,
-        pictures=draw_chains(draws, block.get("starts", ())) if sampled else (),
-    )
-
-
-def _group(group: Block) -> ChainGroup:
-    names = enumerate_words([str(chain) for chain in group["chains"]])
-    stacking = group.get("stacking")
-    return ChainGroup(
-        names, estimate(group["tau1"]), estimate(group["tau2"]), "" if stacking is None else percent(stacking)
-    )
-
-
-def _envelope(block: Block) -> str:
-    told = [f"{name} {number(block[name][0])} to {number(block[name][1])}" for name in ("tau1", "tau2")]
-    return f"Over all groups of chains: {enumerate_words(told)}."
+    told = f"Households in the file: {rule(block.get('count', block.get('households'))).in_a_sentence}."
+    if block.get("with_sample_unique") is not None:
+        told += f" With a member alone in the sample: {rule(block['with_sample_unique']).in_a_sentence}."
+    expected = block.get("with_population_unique")
+    expected_words = number(block["expected"]) if expected is None else estimate(expected).text
+    return f"{told} With a member alone in the population: about {expected_words}."
 
 
 def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
@@ -215,10 +137,11 @@ def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
     return Impossible(True, told, tuple(map(clean_name, block.get("words") or ())))
 
 
-def describe_comparators(items: Any) -> tuple[Comparator, ...]:
-    """Other estimators, each with what it can give."""
+def describe_comparators(found: Any) -> tuple[Comparator, ...]:
+    """Other estimators, each with what it can give: a list, or the content of `compare --json`."""
+    items = found.get("estimators", ()) if isinstance(found, Mapping) else found or ()
     return tuple(
-        Comparator(clean_name(item["name"]), _compared(item, "tau1"), _compared(item, "tau2")) for item in items or ()
+        Comparator(clean_name(item["name"]), _compared(item, "tau1"), _compared(item, "tau2")) for item in items
     )
 
 
