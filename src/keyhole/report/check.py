@@ -62,9 +62,8 @@ def _expectation(rows: tuple[CheckRow, ...]) -> list[str]:
 def _reasons(block: Block, rows: tuple[CheckRow, ...], impossible: bool) -> list[str]:
     """What does not fit, and what that does to the estimate."""
     reasons = []
-    uniques = block.get("sample_uniques")
-    if rows and uniques and not uniques["ok"]:
-        high = uniques["observed"] < uniques["predicted"]["interval"][0]
+    if rows and not rows[0].ok:
+        high = (rows[0].observed.value or 0) < (rows[0].expected.mean or 0)
         reasons.append(
             f"It makes people look {'more' if high else 'less'} alone than they are, so the estimate is likely too "
             f"{'high' if high else 'low'}."

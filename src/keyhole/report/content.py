@@ -91,8 +91,8 @@ class Threshold:
 
     above: float
     records: Count
-    tau1: str | None
-    tau2: str | None
+    tau1: float | None
+    tau2: float | None
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,10 @@ def average_ranks(values: Floats) -> Floats:
 
 def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
     """How many sample uniques have which risk."""
-    alone = records.filter(pl.col("sample_unique") == 1)
+    alone = records["sample_unique"].to_numpy() == 1
     counts = {}
     for name in ("r1", "r2"):
-        risk = alone[name].drop_nulls().to_numpy()
+        risk = records[name].to_numpy()[alone]
         band = np.searchsorted(BAND_EDGES, risk, side="right") - 1
         counts[name] = np.bincount(band, minlength=len(BAND_EDGES))
     return tuple(

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def hash_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+@cache
 def make_environment() -> Environment:
     """Everything is escaped, and a name that is not in the content is an error."""
     environment = Environment(

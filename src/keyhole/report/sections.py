@@ -92,8 +92,8 @@ def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> t
             Threshold(
                 above=item["above"],
                 records=records,
-                tau1=number(item["tau1_after"]) if told else None,
-                tau2=number(item["tau2_after"]) if told else None,
+                tau1=float(item["tau1_after"]) if told else None,
+                tau2=float(item["tau2_after"]) if told else None,
             )
         )
     return tuple(found)
@@ -132,8 +132,9 @@ def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
     told = f"{plural(block['rules'], 'rule')} {exclude} {percent(block['share'])} of all combinations."
     if block.get("p0") is not None:
         told += f" The model would have put {percent(block['p0'])} of people there (p0); it was kept from it exactly."
-    if block.get("left_out"):
-        told += f" Records left out because they contradict a rule: {rule(block['left_out']).in_a_sentence}."
+    left_out = rule(block.get("left_out") or 0)
+    if left_out.value:
+        told += f" Records left out because they contradict a rule: {left_out.text}."
     return Impossible(True, told, tuple(map(clean_name, block.get("words") or ())))
 
 

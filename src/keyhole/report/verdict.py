@@ -171,18 +171,24 @@ def _remedies(
                 "Join rare categories, or leave out a variable that users of the file can do without.",
             )
         )
-    useful = [found for found in thresholds if found.tau1 is not None and found.records.value]
-    if useful:
-        best = useful[0]
+    best = _choose_threshold(tau1, thresholds)
+    if best is not None:
         steps.append(
             Step(
                 "Or change only the records at most risk.",
-                f"Without the {best.records.text} records whose risk is above {percent(best.above)}, about {best.tau1} "
-                "would remain.",
+                f"Without the {best.records.text} records whose risk is above {percent(best.above)}, about "
+                f"{number(best.tau1)} would remain.",
             )
         )
     steps.append(Step("Then assess the changed file again.", "Rows and their risks are in records.csv."))
     return tuple(steps)
+
+
+def _choose_threshold(tau1: Estimate, thresholds: tuple[Threshold, ...]) -> Threshold | None:
+    """The highest limit that halves the risk, or else the lowest: thresholds come from high to low."""
+    useful = [found for found in thresholds if found.tau1 is not None and found.records.value]
+    enough = [found for found in useful if (found.tau1 or 0.0) <= (tau1.mean or 0.0) / 2]
+    return next(iter(enough[:1] or useful[-1:]), None)
 
 
 def _names(keys: tuple[str, ...]) -> str:
