@@ -64,14 +64,15 @@ def make_records(bands: tuple[int, ...]) -> pl.DataFrame:
     )
 
 
-def make_draws(chains: int = 2, draws: int = 12, seed: int = 1) -> dict[str, NDArray[np.float64]]:
-    rng = np.random.default_rng(seed)
+def make_draws(chains: int = 2, draws: int = 12) -> dict[str, NDArray[np.float64]]:
+    """Draws that go up and down, each chain in its own way; no generator, so that golden files last."""
+    wave = np.sin(np.arange(chains * draws) * 12.9898).reshape(chains, draws)
     return {
-        "tau1": rng.poisson(41, (chains, draws)).astype(float),
-        "tau2": rng.normal(100, 4, (chains, draws)),
-        "tau1_expected": rng.normal(41, 2, (chains, draws)),
-        "tau2_expected": rng.normal(100, 3, (chains, draws)),
-        "log_likelihood": rng.normal(-3000, 10, (chains, draws)),
+        "tau1": np.round(41 + 6 * wave),
+        "tau2": 100 + 4 * wave[:, ::-1],
+        "tau1_expected": 41 + 2 * wave,
+        "tau2_expected": 100 + 3 * wave,
+        "log_likelihood": -3000 + 10 * wave,
     }
 
 

@@ -21,6 +21,8 @@ from keyhole.report.words import clean_name, number, percent, plural
 
 Block = Mapping[str, Any]
 
+MOST_CATEGORIES = 20
+MOST_RULES = 200
 MISSING = {
     "category": "a blank value is a category of its own, since an intruder can see that it is blank",
     "drop": "records with a blank value of a key were left out",
@@ -74,7 +76,7 @@ def _categories(items: Any, rule: Rule) -> tuple[Category, ...]:
         Category(clean_name(item.get("label") or item["code"]), rule(item["uniques"]), item["tau1"], item["tau2"])
         for item in items
     ]
-    return tuple(sorted(found, key=lambda category: -category.tau1))
+    return tuple(sorted(found, key=lambda category: -category.tau1)[:MOST_CATEGORIES])
 
 
 def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> tuple[Threshold, ...]:
@@ -135,7 +137,7 @@ def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
     left_out = rule(block.get("left_out") or 0)
     if left_out.value:
         told += f" Records left out because they contradict a rule: {left_out.text}."
-    return Impossible(True, told, tuple(map(clean_name, block.get("words") or ())))
+    return Impossible(True, told, tuple(map(clean_name, (block.get("words") or ())[:MOST_RULES])))
 
 
 def describe_comparators(found: Any) -> tuple[Comparator, ...]:
