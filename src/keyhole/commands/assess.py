@@ -45,8 +45,8 @@ def command(
     Example:
       keyhole assess survey.csv --keys AGE,SEX,MARST --population 953076
 
-    The result folder holds summary.json, records.csv (the risk of every record), draws.nc (for ArviZ) and
-    manifest.json. Only its owner can read it.
+    The result folder holds report.html (to read and to print), summary.json, records.csv (the risk of every record),
+    draws.nc (for ArviZ) and manifest.json. Only its owner can read it.
     """
     if (population is None) == (fraction is None):
         raise click.UsageError("give one of --population N and --fraction F.")
