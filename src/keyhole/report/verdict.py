@@ -92,7 +92,7 @@ def _cause(tau1: Estimate, variables: tuple[VariableRisk, ...], source: Source) 
         return "No single variable: leaving out any one of them changes little."
     first = causes[0]
     told = (
-        f"Mostly {first.name}: without it, about {number(first.tau1_without.mean)} in place of {number(tau1.mean)} "
+        f"{first.name} most: without it, about {number(first.tau1_without.mean)} in place of {number(tau1.mean)} "
         "would be alone in the population."
     )
     others = [f"{variable.name} (without it {number(variable.tau1_without.mean)})" for variable in causes[1:]]
