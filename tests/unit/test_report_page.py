@@ -184,7 +184,8 @@ def test_the_verdict_comes_first_and_says_it_in_words():
     assert sentence in text
     assert text.index(sentence) < 400
     for told in (
-        "How sure is it?", "Which variables cause it?", "What to do next", "AGE most: without it, about 12 in place of 41", "make AGE coarser",
+        "How sure is it?", "Which variables cause it?", "What to do next", "make AGE coarser",
+        "AGE most: without it, about 12 in place of 41",
         "With 95 % probability", "nobody else among about 80,000 people", "10 rules exclude 53 % of all combinations",
         "loglinear-two-way", "simple random sample", "alone in the sample (sample unique)", "tau1", "R-hat",
         "AGE is 0-9 and MARITAL is married", "keyhole 0.1.0", "2026-11-16 02:52 UTC",
