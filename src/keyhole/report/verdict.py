@@ -108,11 +108,12 @@ def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
     share = None if tau1.mean is None or source.records.value is None else one_in(tau1.mean, source.records.value)
     if share is not None:
         told.append(f"That is {share} of all {source.records.text} records in the file.")
-    told.append(
-        "Nobody can see from the file alone which records these are: most records that are alone in the sample "
-        "have people like them outside it. There is no limit that fits every release; hold the number "
-        "against your own rule."
-    )
+    if tau1.mean is not None and source.sample_uniques.value and tau1.mean < source.sample_uniques.value / 2:
+        told.append(
+            "The file does not show which records these are: most of the records that are alone in the sample have "
+            "people like them outside it."
+        )
+    told.append("There is no limit that fits every release; hold the number against your own rule.")
     return tuple(told)
 
 
