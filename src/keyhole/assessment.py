@@ -42,7 +42,7 @@ class Assessment:
     _basis: Basis | None = field(default=None, repr=False, compare=False)
 
     def save(self, folder: str | Path) -> None:
-        """Write the result folder: summary.json, records.csv and .parquet, draws.nc, manifest.json."""
+        """Write the result folder: summary.json, records.csv and .parquet, draws.nc, report.html, manifest.json."""
         from keyhole.results import write_results
 
         write_results(self, Path(folder))
@@ -58,6 +58,14 @@ class Assessment:
                 "call assess on the data again, and ask what it returns."
             )
         return answer(self._basis, ask(self._basis, make_coarsening(self._basis.microdata.variables, drop, recode)))
+
+    def report(self, path: str | Path, internal: bool = False, title: str | None = None) -> None:
+        """Write the report as one HTML page; an internal one holds rows and exact counts, for the owner only."""
+        from keyhole.files import write_text
+        from keyhole.report import make_content
+        from keyhole.report.render import render
+
+        write_text(render(make_content(self, internal, title)), Path(path))
 
     def to_arviz(self) -> Any:
         """Return the draws as ArviZ has them: a DataTree, or InferenceData before ArviZ 1."""

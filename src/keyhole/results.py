@@ -13,13 +13,18 @@ from keyhole.assessment import Assessment
 from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
 from keyhole.exports import csv_text
-from keyhole.files import explained, json_text, sha256, sync
+from keyhole.files import explained, json_text, sha256, sync, write_text
 from keyhole.locking import LOCK
+from keyhole.report import make_content
+from keyhole.report.render import render
 from keyhole.risk import Expected, Measure
 from keyhole.sampling import read_diagnosis
 from keyhole.sampling.checkpoint import remove_checkpoint
 
-OUTPUTS = ("summary.json", "records.csv", "records.parquet", "draws.nc")
+REPORT = "report.html"
+INTERNAL_REPORT = "report-internal.html"
+DATA = ("summary.json", "records.csv", "records.parquet", "draws.nc")
+OUTPUTS = (*DATA, REPORT)
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint"
 PROGRAM = "keyhole"
@@ -50,6 +55,8 @@ def write_results(assessment: Assessment, folder: Path) -> None:
                 folder.chmod(0o700)
                 for name in (*OUTPUTS, MANIFEST):
                     os.replace(staging / name, folder / name)
+                # A report for the owner, asked for later, tells of the result that has just been replaced.
+                (folder / INTERNAL_REPORT).unlink(missing_ok=True)
                 sync(folder)
                 if assessment.diagnosis.converged:
                     remove_checkpoint(folder / CHECKPOINT)
@@ -67,7 +74,7 @@ def load(folder: str | Path) -> Assessment:
         raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        for name in OUTPUTS:
+        for name in DATA:
             if sha256(folder / name) != manifest["outputs"][name]:
                 raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
@@ -88,6 +95,14 @@ def load(folder: str | Path) -> Assessment:
         raise OutputError(f"{folder} is damaged: run the assessment again.") from None
 
 
+def replace_report(folder: Path, page: str) -> None:
+    """Put another safe report in place. `load` does not read it, so a stop half way spoils nothing."""
+    write_text(page, folder / REPORT)
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    manifest["outputs"][REPORT] = sha256(folder / REPORT)
+    write_text(json_text(manifest), folder / MANIFEST)
+
+
 def _write_files(assessment: Assessment, staging: Path) -> None:
     for name in (*OUTPUTS, MANIFEST):
         # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
@@ -97,6 +112,7 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
     (staging / "records.csv").write_text(csv_text(assessment.records), encoding="utf-8")
     assessment.records.write_parquet(staging / "records.parquet")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
+    (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8")
     outputs = {name: sha256(staging / name) for name in OUTPUTS}
     manifest = {"program": PROGRAM, **assessment.manifest, "outputs": outputs}
     (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8")

@@ -5,7 +5,7 @@ import sys
 
 import keyhole
 
-HEAVY = ("numba", "numpy", "polars", "scipy", "pydantic", "arviz_stats", "h5netcdf", "narwhals", "yaml")
+HEAVY = ("numba", "numpy", "polars", "scipy", "pydantic", "arviz_stats", "h5netcdf", "narwhals", "yaml", "jinja2")
 
 
 def test_public_names_are_sorted_and_exist():

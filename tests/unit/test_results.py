@@ -17,7 +17,7 @@ import pytest
 import keyhole
 from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
-from keyhole.results import MANIFEST, OUTPUTS, check_output, sweep_staging
+from keyhole.results import DATA, INTERNAL_REPORT, MANIFEST, OUTPUTS, REPORT, check_output, sweep_staging
 
 FRAME = pl.DataFrame({"A": [1, 1, 2, 3], "B": ["x", "x", "y", "zzcanaryzz"]})
 
@@ -140,7 +140,7 @@ def test_checking_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("name", DATA)
 def test_a_changed_file_is_found_out(assessment, tmp_path, name):
     assessment.save(tmp_path / "r")
     path = tmp_path / "r" / name
@@ -149,6 +149,19 @@ def test_a_changed_file_is_found_out(assessment, tmp_path, name):
     path.write_bytes(content)
     with pytest.raises(OutputError, match="not as it was written"):
         keyhole.load(tmp_path / "r")
+
+
+def test_the_report_is_a_view_and_not_read_again(assessment, tmp_path):
+    assessment.save(tmp_path / "r")
+    (tmp_path / "r" / REPORT).unlink()
+    assert keyhole.load(tmp_path / "r").tau1.mean == 2
+
+
+def test_a_new_result_takes_the_old_internal_report_away(assessment, tmp_path):
+    assessment.save(tmp_path / "r")
+    assessment.report(tmp_path / "r" / INTERNAL_REPORT, internal=True)
+    assessment.save(tmp_path / "r")
+    assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
 
 
 def test_a_failed_write_leaves_the_old_result(assessment, tmp_path, monkeypatch):

@@ -68,7 +68,8 @@ def command(
       keyhole assess survey.csv --keys AGE,SEX,MARST --population 953076
       keyhole assess survey.sav --keys AGE,SEX --band AGE=0,15,30,45,60,75 --population 953076
 
-    The result folder holds summary.json, records.csv (the risk of every record; records.parquet is the same),
+    The result folder holds report.html (to read and to print), summary.json, records.csv (the risk of every record;
+    records.parquet is the same),
     draws.nc (for ArviZ) and manifest.json. Only its owner can read it.
     """
     population, fraction = drop_overruled(click.get_current_context(), "population", "fraction")

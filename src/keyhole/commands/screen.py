@@ -111,7 +111,7 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         found.append(
             (
                 "Results",
-                f"{folder}{'' if str(folder).endswith('/') else '/'} (records.csv: the risk of every record)",
+                f"{folder}{'' if str(folder).endswith('/') else '/'} (report.html: to read; records.csv: risks)",
             )
         )
     return found

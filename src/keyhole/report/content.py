@@ -1,0 +1,257 @@
+"""What a report says, as typed and immutable values. Templates write it down and compute nothing.
+
+Whatever counts records of the file is a Count, which holds no more than may be shown.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keyhole.report.counts import Count
+
+Kind = Literal["safe", "internal"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval; text is how a sentence says it. Without numbers where it is really a count."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do next: what, why or how, and a command if there is one."""
+
+    what: str
+    how: str
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer in words. certain: it was counted or needed no sampling."""
+
+    certain: bool
+    sentence: str
+    matches: str
+    sure: str
+    cause: str
+    meaning: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file. population: as shown; missing: what was done with blank values."""
+
+    records: Count
+    rows: Count
+    population: str
+    keys: tuple[str, ...]
+    ignored: tuple[str, ...]
+    sample_uniques: Count
+    missing: str
+    cells: str | None
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Shares of draws between edges; there is one edge more than shares."""
+
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """All draws of one risk of the file."""
+
+    name: str
+    of_what: str
+    estimate: Estimate
+    level: float
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
+class RiskBand:
+    """How many sample uniques have a risk in this range."""
+
+    label: str
+    r1: Count
+    r2: Count
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Records with a risk above `above`, and what remains when they are taken out; None where it may not be told."""
+
+    above: float
+    records: Count
+    tau1: float | None
+    tau2: float | None
+
+
+@dataclass(frozen=True)
+class Category:
+    """Risk carried by the sample uniques of one category (internal reports only)."""
+
+    name: str
+    uniques: Count
+    tau1: float
+    tau2: float
+
+
+@dataclass(frozen=True)
+class VariableRisk:
+    """Share of the risk that goes with a variable, and what remains without it."""
+
+    name: str
+    share: float
+    tau1_without: Estimate
+    tau2_without: Estimate
+    uniques_without: Count
+    categories: tuple[Category, ...]
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """A count in the file and what the model expects."""
+
+    name: str
+    observed: Count
+    expected: Estimate
+    ok: bool
+
+
+@dataclass(frozen=True)
+class ModelCheck:
+    """Whether files drawn from the fitted model look like this one."""
+
+    ok: bool
+    sentence: str
+    rows: tuple[CheckRow, ...]
+    two_way: str | None
+
+
+@dataclass(frozen=True)
+class ChainPicture:
+    """One chain: decimated draws, how its ranks are spread, and its own estimates."""
+
+    label: str
+    trace: tuple[float, ...]
+    ranks: tuple[float, ...]
+    own: Estimate
+
+
+@dataclass(frozen=True)
+class ChainsPicture:
+    """All chains on one quantity; every `step`-th draw is shown; left_out: chains not shown."""
+
+    name: str
+    of_what: str
+    chains: tuple[ChainPicture, ...]
+    draws: int
+    step: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class GateRow:
+    """One condition for believing the result."""
+
+    name: str
+    value: str
+    limit: str
+    passed: bool
+
+
+@dataclass(frozen=True)
+class ChainGroup:
+    """Chains that agree among themselves."""
+
+    chains: str
+    tau1: Estimate
+    tau2: Estimate
+    weight: str
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Whether chains from different starts agree."""
+
+    converged: bool
+    sampled: bool
+    sentence: str
+    message: str
+    remedy: str
+    gates: tuple[GateRow, ...]
+    groups: tuple[ChainGroup, ...]
+    envelope: str | None
+    pictures: tuple[ChainsPicture, ...]
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """Combinations that cannot exist. rules_in_words: empty when the result folder does not hold them."""
+
+    given: bool
+    sentence: str
+    rules_in_words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """Another estimator on the same file."""
+
+    name: str
+    tau1: str
+    tau2: str
+
+
+@dataclass(frozen=True)
+class RecordRow:
+    """One record of the riskiest (internal reports only): its row and risks, never its values."""
+
+    row: int
+    r1: str
+    r2: str
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word and what it means."""
+
+    word: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a report says. None and empty: not computed in this run."""
+
+    kind: Kind
+    title: str
+    version: str
+    made: str
+    verdict: Verdict
+    source: Source
+    tau1: Estimate
+    tau2: Estimate
+    level: float
+    distributions: tuple[Distribution, ...]
+    bands: tuple[RiskBand, ...]
+    thresholds: tuple[Threshold, ...]
+    households: str | None
+    variables: tuple[VariableRisk, ...]
+    check: ModelCheck | None
+    convergence: Convergence
+    assumptions: tuple[str, ...]
+    impossible: Impossible
+    comparators: tuple[Comparator, ...]
+    riskiest: tuple[RecordRow, ...]
+    provenance: tuple[tuple[str, str], ...]
+    glossary: dict[str, tuple[Term, ...]]

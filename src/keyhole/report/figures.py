@@ -1,0 +1,177 @@
+"""The pictures of a report. Shape and shade say what colour says, so they read in black and white too."""
+
+from markupsafe import Markup
+
+from keyhole.report.content import ChainsPicture, CheckRow, Distribution, Estimate, Source
+from keyhole.report.svg import WIDTH, Scale, axis, element, line, picture, polyline, rectangle, text
+from keyhole.report.words import number, percent
+
+MARGIN = 12.0
+STRIP = 46.0
+
+
+def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
+    """A bar of all records alone in the sample, and in it those alone in the population."""
+    whole = source.sample_uniques.value
+    if not whole or tau1.mean is None or tau1.high is None or tau1.low is None:
+        return None
+    # Rounding of the whole must not push the part beyond it.
+    scale = Scale(0.0, max(float(whole), tau1.high), 0.0, 800.0)
+    told = f"Of {source.sample_uniques.text} records alone in the sample, about {tau1.text} are alone in the population"
+    return picture(
+        26.0,
+        told,
+        rectangle(0.5, 0.5, 799.0, 25.0, "whole"),
+        rectangle(0.5, 0.5, scale(tau1.mean), 25.0, "part"),
+        rectangle(scale(tau1.low), 10.0, scale(tau1.high) - scale(tau1.low), 6.0, "range"),
+        width=800.0,
+        stretch=True,
+    )
+
+
+def draw_distribution(found: Distribution) -> Markup:
+    """The posterior: bars inside the interval are full, those outside pale."""
+    edges, shares = found.histogram.edges, found.histogram.shares
+    low, high = _ends(found.estimate)
+    scale = Scale(min(edges[0], low), max(edges[-1], high), MARGIN, WIDTH - MARGIN)
+    bottom, top = 150.0, 46.0
+    tallest = max(shares) or 1.0
+    # A bar belongs to the interval when its middle does; bars of counts are centred on the counts.
+    bars = []
+    for left, right, share in zip(edges[:-1], edges[1:], shares, strict=True):
+        height = share / tallest * (bottom - top)
+        inside = low <= (left + right) / 2 <= high or (left <= low <= right) or (left <= high <= right)
+        gap = min(1.0, (scale(right) - scale(left)) / 4)
+        bars.append(
+            rectangle(
+                scale(left),
+                bottom - height,
+                scale(right) - scale(left) - gap,
+                height,
+                "inside" if inside else "outside",
+            )
+        )
+    mean = found.estimate.mean or 0.0
+    words = f"{percent(found.level)} between {number(low)} and {number(high)}"
+    middle = min(max(scale((low + high) / 2), 100.0), WIDTH - 100.0)
+    return picture(
+        195.0,
+        f"{found.name}: about {found.estimate.text} {found.of_what}",
+        *bars,
+        line(scale(low), 32.0, scale(high), 32.0, "whisker"),
+        line(scale(low), 27.0, scale(low), 37.0, "whisker"),
+        line(scale(high), 27.0, scale(high), 37.0, "whisker"),
+        element("circle", cx=scale(mean), cy=32.0, r=5.0, class_="dot"),
+        text(middle, 17.0, words, "strong", "middle"),
+        axis(scale, bottom, found.of_what),
+    )
+
+
+def draw_traces(found: ChainsPicture) -> Markup:
+    """One strip for each chain, all on one scale: they should look alike, without a trend."""
+    values = [value for chain in found.chains for value in chain.trace]
+    low, high = min(values), max(values)
+    longest = max(len(chain.trace) for chain in found.chains)
+    across = Scale(0.0, max(1.0, longest - 1.0), 44.0, WIDTH - MARGIN)
+    parts = []
+    for place, chain in enumerate(found.chains):
+        top = place * (STRIP + 20.0) + 20.0
+        up = Scale(low, high, top + STRIP, top)
+        parts += [
+            text(44.0, top - 6.0, chain.label, "label"),
+            rectangle(44.0, top, WIDTH - MARGIN - 44.0, STRIP, "frame"),
+            text(38.0, top + 9.0, number(high), "tick", "end"),
+            text(38.0, top + STRIP, number(low), "tick", "end"),
+            polyline([(across(x), up(value)) for x, value in enumerate(chain.trace)], "trace"),
+        ]
+    bottom = len(found.chains) * (STRIP + 20.0) + 18.0
+    return picture(
+        bottom + 6.0,
+        f"Draws of {found.name} in the order in which they were made, chain by chain",
+        *parts,
+        text(WIDTH / 2 + 16, bottom, f"draws, first to last ({found.draws:,})", "label", "middle"),
+    )
+
+
+def draw_ranks(found: ChainsPicture) -> Markup:
+    """How each chain's draws rank among all: level bars at the dashed line when chains agree."""
+    bins = len(found.chains[0].ranks)
+    tallest = max(2.0 / bins, max(share for chain in found.chains for share in chain.ranks))
+    wide = (WIDTH - MARGIN - 44.0) / bins
+    parts = []
+    for place, chain in enumerate(found.chains):
+        top = place * (STRIP + 20.0) + 20.0
+        up = Scale(0.0, tallest, top + STRIP, top)
+        parts += [text(44.0, top - 6.0, chain.label, "label")]
+        parts += [
+            rectangle(44.0 + k * wide, up(share), wide - 1.0, top + STRIP - up(share), "inside")
+            for k, share in enumerate(chain.ranks)
+        ]
+        parts += [
+            line(44.0, top + STRIP, WIDTH - MARGIN, top + STRIP, "axis"),
+            line(44.0, up(1.0 / bins), WIDTH - MARGIN, up(1.0 / bins), "level"),
+        ]
+    bottom = len(found.chains) * (STRIP + 20.0) + 18.0
+    return picture(
+        bottom + 6.0,
+        f"Ranks of {found.name}, chain by chain, with the line at which all would be equal",
+        *parts,
+        text(WIDTH / 2 + 16, bottom, "rank among all draws, lowest to highest", "label", "middle"),
+    )
+
+
+def draw_agreement(found: ChainsPicture, together: Estimate) -> Markup:
+    """Each chain's own estimate under that of all."""
+    rows = [("All chains", together), *((chain.label, chain.own) for chain in found.chains)]
+    lows, highs = zip(*(_ends(own) for _, own in rows), strict=True)
+    pad = 0.05 * (max(highs) - min(lows)) or 0.5
+    scale = Scale(max(0.0, min(lows) - pad), max(highs) + pad, MARGIN, WIDTH - MARGIN)
+    parts = []
+    for place, (label, own) in enumerate(rows):
+        y = 30.0 + place * 36.0
+        low, high = _ends(own)
+        shape = "dot" if place else "diamond"
+        parts += [
+            text(MARGIN, y - 12.0, f"{label}: {own.text}", "label" if place else "strong"),
+            line(scale(low), y, scale(high), y, "whisker"),
+            _mark(scale(own.mean or 0.0), y, shape),
+        ]
+    bottom = 30.0 + len(rows) * 36.0 - 20.0
+    return picture(
+        bottom + 42.0,
+        f"{found.name} by each chain alone",
+        *parts,
+        axis(scale, bottom, f"{found.of_what} ({found.name})"),
+    )
+
+
+def draw_check(row: CheckRow) -> Markup:
+    """What the model expects as a range, what the file has as a diamond."""
+    low, high = _ends(row.expected)
+    seen = [low, high] if row.observed.value is None else [low, high, float(row.observed.value)]
+    pad = 0.15 * (max(seen) - min(seen)) or 0.5
+    scale = Scale(min(seen) - pad, max(seen) + pad, 8.0, 152.0)
+    marks = [line(scale(low), 12.0, scale(high), 12.0, "band")]
+    if row.observed.value is not None:
+        marks.append(_mark(scale(float(row.observed.value)), 12.0, "diamond"))
+    told = f"{row.name}: the file has {row.observed.text}, the model expects {number(low)} to {number(high)}"
+    return picture(24.0, told, *marks, width=160.0)
+
+
+def draw_bar(share: float, told: str) -> Markup:
+    """A bar for one row of a table, from nothing to all."""
+    wide = 100.0 * min(max(share, 0.0), 1.0)
+    return picture(
+        12.0, told, rectangle(0.0, 0.0, 100.0, 12.0, "whole"), rectangle(0.0, 0.0, wide, 12.0, "part"), width=100.0
+    )
+
+
+def _mark(x: float, y: float, shape: str) -> Markup:
+    if shape == "dot":
+        return element("circle", cx=x, cy=y, r=5.0, class_="dot")
+    return element("path", d=f"M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z", class_="diamond")
+
+
+def _ends(found: Estimate) -> tuple[float, float]:
+    low = found.low if found.low is not None else 0.0
+    return low, found.high if found.high is not None else low

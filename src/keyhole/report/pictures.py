@@ -1,0 +1,127 @@
+"""From draws and risks to what is drawn: bins, thinned traces, ranks. No mark of a picture is a record."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, Histogram, RecordRow, RiskBand
+from keyhole.report.counts import Rule
+from keyhole.report.words import decimals, number, plural
+
+Floats = NDArray[np.float64]
+Draws = Mapping[str, Floats]
+
+MOST_BINS = 36
+MOST_POINTS = 180
+MOST_CHAINS = 8
+RANK_BINS = 20
+FEWEST_DRAWS = 8
+MOST_RECORDS = 50
+BAND_EDGES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
+OF_WHAT = {"tau1": "records alone in the population", "tau2": "records matched to the right person"}
+
+
+def draw_distributions(draws: Draws, estimates: Mapping[str, Estimate], level: float) -> tuple[Distribution, ...]:
+    """The posteriors of tau1 and tau2, in bins."""
+    return tuple(
+        Distribution(name, OF_WHAT[name], estimates[name], level, bin_draws(draws[name].ravel()))
+        for name in OF_WHAT
+        if name in draws and draws[name].size >= FEWEST_DRAWS
+    )
+
+
+def bin_draws(values: Floats) -> Histogram:
+    """Bins of equal width; for counts the width is whole and the bins are centred on counts."""
+    low, high = float(values.min()), float(values.max())
+    if np.array_equal(values, np.round(values)):
+        width = float(np.ceil((high - low + 1) / MOST_BINS))
+        edges = low - 0.5 + width * np.arange(np.ceil((high - low + 1) / width) + 1)
+    elif high > low:
+        edges = np.linspace(low, high, min(MOST_BINS, max(5, int(np.sqrt(values.size)))) + 1)
+    else:
+        edges = np.array([low - 0.5, low + 0.5])
+    counts, _ = np.histogram(values, edges)
+    return Histogram(_tuple(edges, 4), _tuple(counts / values.size, 5))
+
+
+def draw_chains(draws: Draws, starts: Sequence[int]) -> tuple[ChainsPicture, ...]:
+    """Traces and ranks of E(tau | parameters), in which agreement shows best; own estimates are of tau itself."""
+    pictures = []
+    for name in OF_WHAT:
+        shown = draws.get(f"{name}_expected", draws.get(name))
+        if shown is None or shown.shape[1] < FEWEST_DRAWS:
+            continue
+        ranks = average_ranks(shown)
+        step = max(1, -(-shown.shape[1] // MOST_POINTS))
+        chains = tuple(
+            ChainPicture(
+                label=_chain_label(c, starts),
+                trace=_tuple(shown[c, ::step], 4),
+                ranks=_tuple(np.histogram(ranks[c], RANK_BINS, (0.0, float(shown.size)))[0] / shown.shape[1], 5),
+                own=_own_estimate(draws[name][c]),
+            )
+            for c in range(min(len(shown), MOST_CHAINS))
+        )
+        pictures.append(
+            ChainsPicture(name, OF_WHAT[name], chains, int(shown.shape[1]), step, max(0, len(shown) - MOST_CHAINS))
+        )
+    return tuple(pictures)
+
+
+def average_ranks(values: Floats) -> Floats:
+    """Ranks among all draws of all chains, from just above 0 to the number of draws; equal values share theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2.0
+    ranks: Floats = middle[place].reshape(values.shape)
+    return ranks
+
+
+def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
+    """How many sample uniques have which risk."""
+    alone = records["sample_unique"].to_numpy() == 1
+    counts = {}
+    for name in ("r1", "r2"):
+        risk = records[name].to_numpy()[alone]
+        band = np.searchsorted(BAND_EDGES, risk, side="right") - 1
+        counts[name] = np.bincount(band, minlength=len(BAND_EDGES))
+    return tuple(
+        RiskBand(_band_label(k), rule(int(counts["r1"][k])), rule(int(counts["r2"][k]))) for k in range(len(BAND_EDGES))
+    )
+
+
+def list_riskiest(records: pl.DataFrame) -> tuple[RecordRow, ...]:
+    """The rows at most risk, by number; only for the owner."""
+    alone = records.filter((pl.col("sample_unique") == 1) & pl.col("r1").is_not_null())
+    worst = alone.sort(["r1", "r2", "row"], descending=[True, True, False]).head(MOST_RECORDS)
+    return tuple(
+        RecordRow(found["row"], _risk_text(found, "r1"), _risk_text(found, "r2")) for found in worst.to_dicts()
+    )
+
+
+def _risk_text(found: dict[str, Any], name: str) -> str:
+    low, high = decimals(found[f"{name}_low"], 2), decimals(found[f"{name}_high"], 2)
+    return f"{decimals(found[name], 2)} ({low} to {high})"
+
+
+def _band_label(k: int) -> str:
+    low = f"{100 * BAND_EDGES[k]:g}"
+    if k == 0:
+        return f"below {100 * BAND_EDGES[1]:g} %"
+    return f"{low} to {100 * BAND_EDGES[k + 1]:g} %" if k + 1 < len(BAND_EDGES) else f"{low} % and more"
+
+
+def _chain_label(c: int, starts: Sequence[int]) -> str:
+    return f"Chain {c + 1}, from {plural(starts[c], 'profile')}" if c < len(starts) else f"Chain {c + 1}"
+
+
+def _own_estimate(draws: Floats) -> Estimate:
+    mean = float(draws.mean())
+    low, high = (float(end) for end in np.quantile(draws, [0.025, 0.975], method="inverted_cdf"))
+    return Estimate(mean, low, high, f"{number(mean)} ({number(low)} to {number(high)})")
+
+
+def _tuple(values: Floats, places: int) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.round(values, places))

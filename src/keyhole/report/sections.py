@@ -1,0 +1,155 @@
+"""The blocks of summary.json as typed sections. A block that is absent gives an absent section.
+
+Texts that other modules wrote for the owner may quote counts; a safe report says the same in its own words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keyhole.report.content import (
+    Category,
+    Comparator,
+    Estimate,
+    Impossible,
+    Kind,
+    Source,
+    Threshold,
+    VariableRisk,
+)
+from keyhole.report.counts import SMALLEST, STEP, Count, Rule, round_population
+from keyhole.report.words import clean_name, number, percent, plural
+
+Block = Mapping[str, Any]
+
+MOST_CATEGORIES = 20
+MOST_RULES = 200
+MISSING = {
+    "category": "a blank value is a category of its own, since an intruder can see that it is blank",
+    "drop": "records with a blank value of a key were left out",
+    "model": "a blank value is taken as not known; records are compared on the values that they have",
+}
+
+
+def estimate(block: Block) -> Estimate:
+    """A mean with its interval."""
+    mean, (low, high) = block["mean"], block["interval"]
+    return Estimate(mean, low, high, f"{number(mean)} ({number(low)} to {number(high)})")
+
+
+def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
+    """What was read. The number of categories may hang on single records, so a safe report leaves it out."""
+    population = f"{source['population']:,}"
+    if kind == "safe":
+        population = f"about {round_population(source['population'], source['used']):,}"
+    return Source(
+        records=rule(source["used"]),
+        rows=rule(source["rows"]),
+        population=population,
+        keys=tuple(map(clean_name, source["keys"])),
+        ignored=tuple(map(clean_name, source.get("ignored_keys", ()))),
+        sample_uniques=rule(source["sample_uniques"]),
+        missing=MISSING.get(source.get("missing", "category"), str(source.get("missing"))),
+        cells=f"{source['cells']:,}" if kind == "internal" else None,
+    )
+
+
+def describe_variables(block: Block | None, kind: Kind, rule: Rule) -> tuple[VariableRisk, ...]:
+    """Variables, those that cause most of the risk first. Categories are for the owner."""
+    if not block:
+        return ()
+    found = [
+        VariableRisk(
+            name=clean_name(item["name"]),
+            share=float(item["share_tau1"]),
+            tau1_without=estimate(item["tau1_without"]),
+            tau2_without=estimate(item["tau2_without"]),
+            uniques_without=rule(item["sample_uniques_without"]),
+            categories=_categories(item.get("categories", ()), rule) if kind == "internal" else (),
+        )
+        for item in block["variables"]
+    ]
+    return tuple(sorted(found, key=lambda variable: (-variable.share, variable.name)))
+
+
+def _categories(items: Any, rule: Rule) -> tuple[Category, ...]:
+    found = [
+        Category(clean_name(item.get("label") or item["code"]), rule(item["uniques"]), item["tau1"], item["tau2"])
+        for item in items
+    ]
+    return tuple(sorted(found, key=lambda category: -category.tau1)[:MOST_CATEGORIES])
+
+
+def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> tuple[Threshold, ...]:
+    """What is left when the riskiest records go.
+
+    The difference of two rows is the risk of the records between them, so a safe report tells a row only when enough
+    records are taken out, since the last row that was told too, and enough are left.
+    """
+    found, last = [], 0
+    for item in sorted(items or (), key=lambda item: -float(item["above"])):
+        records = rule(item["records"])
+        told = kind == "internal" or _far_apart(records.value, last, uniques.value)
+        last = records.value if told and records.value is not None else last
+        found.append(
+            Threshold(
+                above=item["above"],
+                records=records,
+                tau1=float(item["tau1_after"]) if told else None,
+                tau2=float(item["tau2_after"]) if told else None,
+            )
+        )
+    return tuple(found)
+
+
+def _far_apart(records: int | None, last: int, whole: int | None) -> bool:
+    """Rounded counts that differ by this much differ by at least SMALLEST before rounding."""
+    if records is None or whole is None:
+        return False
+    apart = SMALLEST + STEP
+    return (last == 0 or records - last >= apart) and whole - records >= apart
+
+
+def describe_households(block: Block | None, rule: Rule) -> str | None:
+    """Households with at least one person at risk."""
+    if not block:
+        return None
+    told = f"Households in the file: {rule(block.get('count', block.get('households'))).in_a_sentence}."
+    if block.get("with_sample_unique") is not None:
+        told += f" With a member alone in the sample: {rule(block['with_sample_unique']).in_a_sentence}."
+    expected = block.get("with_population_unique")
+    expected_words = number(block["expected"]) if expected is None else estimate(expected).text
+    return f"{told} With a member alone in the population: about {expected_words}."
+
+
+def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
+    """Rules in words. Rules come from a document, not from the records, so their number is told as it is."""
+    if block is None:
+        return Impossible(
+            False,
+            "No rules were given: every combination of categories was taken as possible. If some cannot exist, such "
+            "as a married child, people look more alone than they are.",
+            (),
+        )
+    exclude = "excludes" if block["rules"] == 1 else "exclude"
+    told = f"{plural(block['rules'], 'rule')} {exclude} {percent(block['share'])} of all combinations."
+    if block.get("p0") is not None:
+        told += f" The model would have put {percent(block['p0'])} of people there (p0); it was kept from it exactly."
+    left_out = rule(block.get("left_out") or 0)
+    if left_out.value:
+        told += f" Records left out because they contradict a rule: {left_out.text}."
+    return Impossible(True, told, tuple(map(clean_name, (block.get("words") or ())[:MOST_RULES])))
+
+
+def describe_comparators(found: Any) -> tuple[Comparator, ...]:
+    """Other estimators, each with what it can give: a list, or the content of `compare --json`."""
+    items = found.get("estimators", ()) if isinstance(found, Mapping) else found or ()
+    return tuple(
+        Comparator(clean_name(item["name"]), _compared(item, "tau1"), _compared(item, "tau2")) for item in items
+    )
+
+
+def _compared(item: Block, name: str) -> str:
+    found = item.get(name)
+    if not found or found.get("mean") is None:
+        return "not given"
+    return estimate(found).text if found.get("interval") else number(found["mean"])
