@@ -19,11 +19,21 @@ from keyhole.classical.sample import Deadline, Sample
 
 Floats = NDArray[np.float64]
 
+LARGE = 40.0
+"""From this count on the series is used, whose terms fall at once; SciPy's function gives up there."""
+
+TERMS = 40
+
 
 def match_risk(count: NDArray[np.int64], p: Floats) -> Floats:
     """Return E(1 / F | f) of cells with these counts."""
     f = count.astype(np.float64)
-    found: Floats = p / f * hyp2f1(1.0, 1.0, f + 1.0, 1.0 - p)
+    series = np.ones_like(f)
+    term = np.ones_like(f)
+    for k in range(TERMS):
+        term = term * (k + 1.0) / (f + 1.0 + k) * (1.0 - p)
+        series += term
+    found: Floats = p / f * np.where(f < LARGE, hyp2f1(1.0, 1.0, np.minimum(f, LARGE) + 1.0, 1.0 - p), series)
     return found
 
 

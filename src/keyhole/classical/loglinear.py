@@ -24,6 +24,7 @@ from keyhole.classical.tables import (
     fit_table,
     list_cells,
     number_cells,
+    refuse_unsettled,
     split_levels,
 )
 
@@ -163,8 +164,9 @@ def _fit_boxes(sample: Sample, deadline: Deadline) -> list[Floats]:
             factors[j] = factors[j] * np.divide(count, found, out=np.zeros_like(count), where=found > 0)
             mass[j] = inside[j] @ factors[j]
         if worst < TOLERANCE:
-            return factors
-    raise EstimatorError(f"the fit among possible cells has not settled after {MOST_ROUNDS:,} rounds.")
+            break
+    refuse_unsettled(worst)
+    return factors
 
 
 def _product(sample: Sample, factors: Sequence[Floats]) -> Floats:
