@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keyhole.classical.estimate import Estimate, sum_risks
+from keyhole.classical.estimate import Estimate, EstimatorError, sum_risks
 from keyhole.classical.sample import make_deadline
 
 if TYPE_CHECKING:
@@ -111,4 +111,7 @@ def estimate_classical(name: str, sample: "Sample", time_limit: float = TIME_LIM
         return sum_risks(one, one)
     module = importlib.import_module(f"keyhole.classical.{entry.module}")
     function: Callable[[Sample, Deadline], Estimate] = getattr(module, entry.function)
-    return function(sample, deadline)
+    try:
+        return function(sample, deadline)
+    except (ArithmeticError, ValueError) as error:
+        raise EstimatorError(f"its equations went out of range for this file ({type(error).__name__}).") from error

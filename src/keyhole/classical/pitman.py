@@ -36,7 +36,8 @@ def log_likelihood(alpha: float, theta: float, sizes: NDArray[np.int64], size_co
     cells, records = int(size_count.sum()), int((sizes * size_count).sum())
     opened = float(np.log(theta + alpha * np.arange(1, cells)).sum())
     joined = float(size_count @ (gammaln(sizes - alpha) - gammaln(1.0 - alpha)))
-    return opened - float(gammaln(theta + records) - gammaln(theta + 1.0)) + joined
+    # Added up, not taken from gammaln: for large theta the difference of two of its values has no correct digit.
+    return opened - float(np.log(theta + np.arange(1, records)).sum()) + joined
 
 
 def fit_pitman(sizes: NDArray[np.int64], size_count: NDArray[np.int64], deadline: Deadline) -> tuple[float, float]:
@@ -48,7 +49,7 @@ def fit_pitman(sizes: NDArray[np.int64], size_count: NDArray[np.int64], deadline
         return -log_likelihood(alpha, theta, sizes, size_count)
 
     found = [
-        minimize(cost, [logit(alpha), math.log(shifted)], method="L-BFGS-B", bounds=[(-20.0, 20.0), (-20.0, 40.0)])
+        minimize(cost, [logit(alpha), math.log(shifted)], method="L-BFGS-B", bounds=[(-20.0, 20.0), (-20.0, 20.0)])
         for alpha, shifted in STARTS
     ]
     best = min(found, key=lambda fit: float(fit.fun))

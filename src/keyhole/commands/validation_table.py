@@ -19,7 +19,7 @@ def print_scores(result: dict[str, Any], folder: Path) -> None:
     )
     for tau in ("tau1", "tau2"):
         print_table(
-            (tau, "Bias", "RMSE", "Coverage", "Width", "Seconds", "Remark"),
+            (tau, "Bias", "RMSE", "Coverage", "Width", "Seconds"),
             [
                 (
                     entry["name"],
@@ -27,11 +27,13 @@ def print_scores(result: dict[str, Any], folder: Path) -> None:
                     "-" if entry[tau]["coverage"] is None else f"{100 * entry[tau]['coverage']:.0f} %",
                     _figure(entry[tau]["width"]),
                     f"{entry['seconds']:.1f}",
-                    _remark(entry),
                 )
                 for entry in result["estimators"]
             ],
         )
+    for entry in result["estimators"]:
+        if entry["not_converged"] or entry["failed"]:
+            click.echo(f"{entry['name']}: {_remark(entry)}")
     click.echo(f"Coverage is that of the 95 % interval. All figures and the plot are in {folder}/.")
 
 
@@ -42,7 +44,7 @@ def _figure(value: float | None) -> str:
 def _remark(entry: dict[str, Any]) -> str:
     told = []
     if entry["not_converged"]:
-        told.append(f"{entry['not_converged']} not converged")
+        told.append(f"{entry['not_converged']} not converged in its time (--time-limit)")
     if entry["failed"]:
         told.append(f"{entry['failed']} failed: {entry['errors'][0]}")
     return "; ".join(told)

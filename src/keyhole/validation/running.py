@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole._version import __version__
 from keyhole.comparison import ESTIMATORS, OURS, choose_estimators
-from keyhole.errors import InputError
+from keyhole.errors import InputError, RulesError
 from keyhole.files import json_text, sha256, write_text
 from keyhole.settings import make_settings
 from keyhole.validation.plot import draw_plot
@@ -65,6 +65,8 @@ def validate(
     if sample_size < 2:
         raise InputError("sample-size must be at least 2: how many people to draw.")
     path, out, rules = Path(source), Path(folder), None if zeros is None else Path(zeros)
+    if rules is not None and not rules.is_file():
+        raise RulesError(f"{rules} does not exist: check the name of the file with rules.")
     population = open_population(path, keys, codebook)
     if sample_size > population.people:
         raise InputError(
