@@ -34,12 +34,12 @@ OURS = {
     "mixed-5": Ours(
         {"model": "mixed", "profiles": 5},
         "people mix 5 profiles",
-        "Manrique-Vallier and Reiter (2012), JCGS 21, 995-1016",
+        "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394",
     ),
     "mixed-20": Ours(
         {"model": "mixed", "profiles": 20},
         "people mix 20 profiles",
-        "Manrique-Vallier and Reiter (2012), JCGS 21, 995-1016",
+        "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394",
     ),
 }
 ESTIMATORS = (*OURS, *CLASSICAL)
