@@ -41,7 +41,7 @@ def draw_plot(result: dict[str, Any]) -> str:
 
 
 def _panel(result: dict[str, Any], tau: str, left: float) -> list[str]:
-    truth = result["truth"][tau]
+    truth: list[float] = result["truth"][tau]
     top = _top(result, tau)
     first, last = max(0.95 * min(truth) - 0.5, 0.0), 1.05 * max(truth) + 0.5
 
