@@ -18,10 +18,12 @@ STOPPED = 130
 
 COMMANDS = {
     "assess": "Estimate the disclosure risk of a file.",
+    "compare": "Our estimate beside those of other methods.",
     "demo": "Try it on a made-up country whose true risk is known.",
     "inspect": "Show the variables of a file, to choose the keys.",
     "report": "Write the report of a result folder again, safe or internal.",
     "simulate": "Draw a population and a sample from the model.",
+    "validate": "Check estimators on a population you know.",
     "warm-up": "Compile once after installing, so that the first run is fast.",
     "zeros": "Rules for impossible combinations: check, suggest, boxes.",
 }

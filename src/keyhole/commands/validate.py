@@ -1,0 +1,85 @@
+"""`keyhole validate`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keyhole.commands.options import given, json_flag, quiet_flag
+from keyhole.settings import option_help, option_values
+
+
+@click.command("validate", short_help="Check estimators on a population you know.")
+@click.argument("population", type=click.Path(path_type=Path))
+@click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
+@click.option("--sample-size", required=True, type=int, metavar="n", help="People in each sample.")
+@click.option("--replicates", required=True, type=int, metavar="R", help="How many samples to draw.")
+@click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
+@click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
+@click.option("--estimators", metavar="A,B", help="Which to check.  [default: hdp-adaptive and all classical ones]")
+@click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: POPULATION-stem.validate]")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the samples and of the chains.")
+@click.option("--workers", type=int, help="Replicates that run at once.  [default: one for each core]")
+@click.option("--time-limit", metavar="DURATION", help="For each of our models on each sample.  [default: 30s]")
+@click.option("--chains", metavar=option_values("chains"), help=option_help("chains"))
+@click.option("--max-sweeps", metavar=option_values("max_sweeps"), help=option_help("max_sweeps"))
+@json_flag
+@quiet_flag
+def command(
+    population: Path,
+    keys: str,
+    sample_size: int,
+    replicates: int,
+    codebook: Path | None,
+    zeros: Path | None,
+    estimators: str | None,
+    out: Path | None,
+    seed: int,
+    workers: int | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Draw samples from POPULATION, a file with one row for everybody, and hold estimates against the truth.
+
+    For tau1 and tau2 it reports bias, root mean squared error, and coverage and mean width of the 95 % interval; in
+    validation.json also how well the risks of single records are calibrated, in tenths of the records. Estimators are
+    those of `keyhole compare`. Without a codebook the categories are those of the population.
+
+    The folder holds plan.json, a file for each finished replicate, validation.json and validation.svg. The same command
+    again, or with more replicates or other estimators, goes on where it was.
+
+    \b
+    Example:
+      keyhole validate census.parquet --keys AGE,SEX,MARST --sample-size 1000 --replicates 50
+    """
+    from keyhole.commands.screen import print_json
+    from keyhole.commands.validation_table import print_scores
+    from keyhole.validation import validate
+
+    folder = out if out is not None else Path(f"{population.stem}.validate")
+    tell = None
+    if not (quiet or as_json):
+
+        def tell(finished: int, wanted: int) -> None:
+            click.echo(f"{finished} of {wanted} replicates", err=True)
+
+    result = validate(
+        population,
+        keys,
+        sample_size,
+        replicates,
+        folder,
+        codebook=codebook,
+        zeros=zeros,
+        estimators=estimators,
+        seed=seed,
+        workers=workers,
+        on_finished=tell,
+        **given(options),
+    )
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        print_scores(result, folder)
+    return 0

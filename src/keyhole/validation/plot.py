@@ -1,0 +1,86 @@
+"""Estimate against truth, with intervals: one small SVG, written here so that no plotting library is needed."""
+
+from html import escape
+from typing import Any
+
+SIZE, MARGIN, LEGEND = 340, 48, 190
+COLOURS = (
+    "#0b6e4f",
+    "#c1440e",
+    "#3b5bdb",
+    "#a05195",
+    "#b08900",
+    "#1098ad",
+    "#e8590c",
+    "#5c5f66",
+    "#862e9c",
+    "#d6336c",
+    "#66a80f",
+    "#0c8599",
+    "#495057",
+)
+TICKS = 5
+
+
+def draw_plot(result: dict[str, Any]) -> str:
+    """Return the plot: tau1 on the left, tau2 on the right, the red line where estimate and truth agree."""
+    names = [entry["name"] for entry in result["estimators"]]
+    width, height = 2 * (SIZE + MARGIN) + LEGEND, SIZE + 2 * MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+        f'font-size="11"><rect width="{width}" height="{height}" fill="white"/>'
+    ]
+    for place, tau in enumerate(("tau1", "tau2")):
+        parts += _panel(result, tau, MARGIN + place * (SIZE + MARGIN))
+    for place, name in enumerate(names):
+        x, y = width - LEGEND + 14, MARGIN + 10 + 18 * place
+        colour = COLOURS[place % len(COLOURS)]
+        parts.append(f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>')
+        parts.append(f'<text x="{x + 10}" y="{y + 4}">{escape(name)}</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _panel(result: dict[str, Any], tau: str, left: float) -> list[str]:
+    truth: list[float] = result["truth"][tau]
+    top = _top(result, tau)
+    first, last = max(0.95 * min(truth) - 0.5, 0.0), 1.05 * max(truth) + 0.5
+
+    def across(value: float) -> float:
+        return left + SIZE * (value - first) / (last - first)
+
+    def down(value: float) -> float:
+        return MARGIN + SIZE * (1.0 - min(value, top) / top)
+
+    parts = [
+        f'<rect x="{left}" y="{MARGIN}" width="{SIZE}" height="{SIZE}" fill="none" stroke="#999"/>',
+        f'<line x1="{left}" y1="{down(first):.1f}" x2="{left + SIZE}" y2="{down(last):.1f}" stroke="#c00"/>',
+        f'<text x="{left + SIZE / 2}" y="{MARGIN - 14}" text-anchor="middle">{tau}: estimate against truth</text>',
+        f'<text x="{left + SIZE / 2}" y="{MARGIN + SIZE + 32}" text-anchor="middle">truth</text>',
+    ]
+    for step in range(TICKS + 1):
+        value, true = top * step / TICKS, first + (last - first) * step / TICKS
+        parts.append(
+            f'<text x="{across(true):.1f}" y="{MARGIN + SIZE + 16}" text-anchor="middle">{true:.3g}</text>'
+            f'<text x="{left - 5}" y="{down(value) + 4:.1f}" text-anchor="end">{value:.3g}</text>'
+        )
+    for place, entry in enumerate(result["estimators"]):
+        colour = COLOURS[place % len(COLOURS)]
+        for true, guess, interval in zip(truth, entry["estimates"][tau], entry["intervals"][tau], strict=True):
+            if guess is None:
+                continue
+            x = across(true)
+            if interval is not None:
+                low, high = down(interval[0]), down(interval[1])
+                line = f'x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}"'
+                parts.append(f'<line {line} stroke="{colour}" opacity="0.5"/>')
+            parts.append(f'<circle cx="{x:.1f}" cy="{down(guess):.1f}" r="3" fill="{colour}" opacity="0.8"/>')
+    return parts
+
+
+def _top(result: dict[str, Any], tau: str) -> float:
+    """The end of the axis of estimates: three times the largest truth at most; what lies above is drawn at the edge."""
+    truth = float(max(result["truth"][tau], default=0.0))
+    guesses: list[float] = [
+        guess for entry in result["estimators"] for guess in entry["estimates"][tau] if guess is not None
+    ]
+    return max(min(max([truth, *guesses]), 3.0 * truth), 1.0) * 1.05 + 0.5

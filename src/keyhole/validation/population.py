@@ -1,0 +1,162 @@
+"""A file that is the whole population: its categories, rows of samples, and counts of the samples' cells.
+
+Nothing but the key columns is read, a few million rows at a time; only the cells of the samples are counted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.errors import CodebookError, InputError
+from keyhole.microdata import BLANK, Variable, read_codebook
+from keyhole.microdata.categories import encode_column
+from keyhole.microdata.columns import check_keys, find_columns
+from keyhole.microdata.delimited import read_delimited
+from keyhole.microdata.opening import open_file
+
+BATCH = 4_000_000
+"""Rows that are looked at together when samples are drawn."""
+
+FIRST_ROWS = 100_000
+"""Rows in which an identifier shows itself."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """The keys of everybody. frame: one column for each key; variables: their categories, in the order of the keys."""
+
+    where: str
+    frame: pl.LazyFrame
+    variables: tuple[Variable, ...]
+    people: int
+    fingerprint: str
+
+    @property
+    def codebook(self) -> dict[str, Any]:
+        """The categories as a codebook for samples."""
+        return {
+            variable.name: list(variable.categories)
+            if variable.labels is None
+            else dict(zip(variable.categories, variable.labels, strict=True))
+            for variable in self.variables
+        }
+
+
+def open_population(
+    source: Path, keys: str | Sequence[str], codebook: str | Path | Mapping[str, Any] | None
+) -> Population:
+    """Look through the file for its size and its categories."""
+    names = check_keys(keys)
+    book = read_codebook(codebook)
+    opened = open_file(source)
+    where = str(source)
+    try:
+        if opened.kind == "parquet":
+            frame = pl.scan_parquet(source, glob=False)
+            find_columns(frame.collect_schema().names(), names, where)
+            frame = frame.select(names)
+        else:
+            frame = read_delimited(opened, names).lazy()
+        people = int(frame.select(pl.len()).collect().item())
+        if people < 2:
+            raise InputError(f"{where} has fewer than two people: a population is needed.")
+        variables = []
+        for name in names:
+            frame, variable = _settle_column(frame, name, book.get(name), where)
+            variables.append(variable)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
+    return Population(where, frame, tuple(variables), people, opened.fingerprint)
+
+
+def draw_sample(population: Population, size: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:
+    """Draw the rows of a sample without replacement, in order."""
+    rows = np.random.default_rng(seed).choice(population.people, size=size, replace=False, shuffle=False)
+    return np.sort(rows).astype(np.int64)
+
+
+def take_rows(population: Population, rows: NDArray[np.int64]) -> pl.DataFrame:
+    """Return these rows, ascending and without repetition, as text that the codebook knows."""
+    found = []
+    for start in range(0, population.people, BATCH):
+        low, high = np.searchsorted(rows, [start, start + BATCH])
+        if low < high:
+            found.append(population.frame.slice(start, BATCH).collect()[rows[low:high] - start])
+    return pl.concat(found)
+
+
+def encode_rows(population: Population, frame: pl.DataFrame) -> NDArray[np.int32]:
+    """Return the category of each answer: int32 (rows, keys)."""
+    codes = np.empty((frame.height, len(population.variables)), dtype=np.int32)
+    for j, variable in enumerate(population.variables):
+        codes[:, j] = encode_column(frame[variable.name], variable, population.where, insist=True)[1]
+    return codes
+
+
+def name_categories(population: Population, codes: NDArray[np.int32]) -> pl.DataFrame:
+    """Return records as a user would write them."""
+    return pl.DataFrame(
+        {
+            variable.name: pl.Series(np.array(variable.categories, dtype=object)[codes[:, j]], dtype=pl.String)
+            for j, variable in enumerate(population.variables)
+        }
+    )
+
+
+def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int64]:
+    """Return how many people share the cell of each row of the frame."""
+    names = [variable.name for variable in population.variables]
+    cells = frame.select(names).unique()
+    counted = (
+        population.frame.join(cells.lazy(), on=names, how="semi", nulls_equal=True)
+        .group_by(names)
+        .agg(pl.len().alias("people of this cell"))
+        .collect(engine="streaming")
+    )
+    joined = frame.select(names).join(counted, on=names, how="left", nulls_equal=True, maintain_order="left")
+    return joined["people of this cell"].to_numpy().astype(np.int64)
+
+
+def _settle_column(frame: pl.LazyFrame, name: str, book: Variable | None, where: str) -> tuple[pl.LazyFrame, Variable]:
+    """Find the categories of a key, and write each category in one way only."""
+    column = pl.col(name)
+    if frame.collect_schema()[name].is_float():
+        frame = frame.with_columns(column.fill_nan(None))
+    first = frame.select(column).head(FIRST_ROWS).collect()[name]
+    if not first.dtype.is_nested() and first.n_unique() > max(50, len(first) / 2):
+        raise InputError(f"{where}: key '{name}' looks like an identifier: leave it out or group it into bands.")
+    values = frame.select(column).unique().collect(engine="streaming")[name].sort()
+    try:
+        variable, codes = encode_column(values, book, where, insist=True)
+    except CodebookError:
+        raise CodebookError(_unknown(frame, name, values, book, where)) from None
+    if len(np.unique(codes)) == len(codes):
+        return frame, variable
+    blank = variable.categories.index(BLANK) if BLANK in variable.categories else None
+    first_place = {int(code): place for place, code in reversed(list(enumerate(codes)))}
+    canonical = [None if code == blank else values[first_place[int(code)]] for code in codes]
+    known = values.is_not_null()
+    written = pl.Series(canonical, dtype=values.dtype).filter(known)
+    return frame.with_columns(column.replace(values.filter(known), written)), variable
+
+
+def _unknown(frame: pl.LazyFrame, name: str, values: pl.Series, book: Variable | None, where: str) -> str:
+    """Say in which row the first value stands that is not in the codebook."""
+    bad = []
+    for place in range(len(values)):
+        try:
+            encode_column(values.slice(place, 1), book, where, insist=True)
+        except CodebookError:
+            bad.append(place)
+    wrong = frame.select(pl.col(name).is_in(values.gather(bad).implode(), nulls_equal=True).alias("wrong"))
+    row = wrong.with_row_index("row").filter(pl.col("wrong")).select("row").head(1).collect()["row"]
+    told = f" row {int(row[0]) + 1}" if len(row) else ""
+    return (
+        f"{where}{told}, column '{name}': the value is not in the codebook ({len(bad)} such values); "
+        "add its category to the codebook or correct the rows."
+    )
