@@ -3,14 +3,17 @@
 Invariance: a world, a file and its excluded people are drawn from the prior by rejection; after any number of sweeps
 the same quantities must follow the same law (two-sample Kolmogorov-Smirnov, level 1e-6 after Bonferroni). The number of
 excluded people has no mean, so both sides are conditioned on at most MOST of them: the oracle discards other draws,
-and the sweep draws the imputed people again until they are as few. All other kernels are given them and need no change.
+and the sweep draws the imputed people again until they are as few. Moves with the impossible people integrated out are
+reversible, so each is a proposal that is accepted by how likely so few people are. The other kernels need no change.
 Augmentation: given fixed parameters, mean and variance of the imputed counts equal those of rejection.
 """
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import ks_2samp, nbinom
 
+from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
+from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
@@ -30,7 +33,8 @@ LEVELS = (2, 3)
 BOXES = ({0: {0}, 1: {0, 1}}, {1: {2}, 0: {1}})
 THREE = (2, 3, 2)
 THREE_BOXES = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}, 2: {0}})
-CAPACITY = 400
+FIVE_OF_SIX = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {1, 2}}, {0: {1}, 1: {0}})
+CAPACITY = 600
 LEVEL = 1e-6
 MOST = 60
 BEFORE_IMPUTING = (draw_seats, draw_labels, tally_answers)
@@ -147,10 +151,28 @@ def quantities(records, state):
     )
 
 
+def conditioned_balance(rng, records, prior, state, work):
+    """Moves with the impossible people integrated out, given that they are at most MOST."""
+    n = len(records.level)
+    share = prepare_grid(rng, records, prior, state, work)
+    for move in (move_profiles, move_weight_concentration, move_concentrations):
+        if prior.finite and move is move_weight_concentration:
+            continue
+        before = [field.copy() for field in state]
+        new_share = move(rng, records, prior, state, work, share)
+        if rng.random() * nbinom.cdf(MOST, n, share) < nbinom.cdf(MOST, n, new_share):
+            share = new_share
+            continue
+        for field, old in zip(state, before, strict=True):
+            field[:] = old
+        share = prepare_grid(rng, records, prior, state, work)
+
+
 def conditioned_sweep(rng, records, prior, state, work):
     """A sweep, given that at most MOST people are imputed."""
     for kernel in BEFORE_IMPUTING:
         kernel(rng, records, prior, state, work)
+    conditioned_balance(rng, records, prior, state, work)
     before = [field.copy() for field in state]
     while True:
         draw_impossible(rng, records, prior, state, work)
@@ -169,7 +191,7 @@ def test_the_parts_make_the_sweep(rng):
     twin = State(*(field.copy() for field in state))
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(5):
-        for kernel in (*BEFORE_IMPUTING, draw_impossible, *AFTER_IMPUTING):
+        for kernel in (*BEFORE_IMPUTING, draw_balance, draw_impossible, *AFTER_IMPUTING):
             kernel(ours, records, bench.prior, state, work)
         run_sweep(theirs, records, bench.prior, twin, work)
     assert ours.random() == theirs.random()
@@ -204,6 +226,7 @@ CASES = {
     "mixed paper": Bench("mixed", False, LEVELS, BOXES, 4),
     "mixed adaptive": Bench("mixed", True, LEVELS, BOXES, 4),
     "three variables": Bench("hdp", False, THREE, THREE_BOXES, 3),
+    "five of six cells": Bench("hdp", True, LEVELS, FIVE_OF_SIX, 3),
 }
 
 
@@ -212,6 +235,29 @@ CASES = {
 def test_sweeps_keep_the_prior(rng, name, sweeps):
     before = run_pool(rng, CASES[name], 4000, 0)
     after = run_pool(rng, CASES[name], 4000, sweeps)
+    assert smallest_p(before, after) > LEVEL
+
+
+def balance_often(rng, records, prior, state, work):
+    """Only the moves with the impossible people integrated out, then new people and what depends on them."""
+    tally_answers(rng, records, prior, state, work)
+    for _ in range(10):
+        conditioned_balance(rng, records, prior, state, work)
+    before = [field.copy() for field in state]
+    while True:
+        draw_impossible(rng, records, prior, state, work)
+        if state.impossible_total[0] <= MOST:
+            break
+        for field, old in zip(state, before, strict=True):
+            field[:] = old
+    draw_impossible_answers(rng, records, prior, state, work)
+    drop_empty_profiles(rng, records, prior, state, work)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_balance_keeps_the_prior(rng, name):
+    before = run_pool(rng, CASES[name], 4000, 0)
+    after = run_pool(rng, CASES[name], 4000, 1, balance_often)
     assert smallest_p(before, after) > LEVEL
 
 

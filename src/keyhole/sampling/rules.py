@@ -65,6 +65,12 @@ def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level
         _refuse()
     of_boxes = [[sets[item] for item in box] for box in boxes]
     of_possible = [[sets[item] for item in box] for box in possible_boxes]
+    grid = possible_boxes if len(possible_boxes) <= 4 * len(boxes) else boxes
+    grid_variable = sorted({j for box in grid for j, _ in box})
+    grid_set = np.full((len(grid_variable), len(grid)), -1, np.int64)
+    for lane, box in enumerate(grid):
+        for item in box:
+            grid_set[grid_variable.index(item[0]), lane] = sets[item]
     return Rules(
         set_variable=np.array([j for j, _ in sets], dtype=np.int64),
         set_start=starts([levels for _, levels in sets]),
@@ -78,6 +84,9 @@ def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level
         leaf_start=np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64),
         possible_start=starts(of_possible),
         possible_set=flat(of_possible),
+        grid_variable=np.array(grid_variable, dtype=np.int64),
+        grid_set=grid_set,
+        grid_possible=np.array([int(grid is possible_boxes)]),
     )
 
 
