@@ -30,7 +30,7 @@ from keyhole.kernels.openings import make_book, open_profile
 from keyhole.kernels.work import OK
 
 LARGEST = 1.0 - 1e-12
-STICK_MOVES = 2
+STICK_MOVES = 1
 NEGLIGIBLE = 1e-8
 """People of the sample, impossible ones included, that profiles not yet seen may hold."""
 
@@ -116,8 +116,11 @@ def swap_levels(rules, j, level_start, level, level_profile, set_factor, k):
 def prepare_grid(rng, records, prior, state, work):
     """Make profiles not yet seen explicit until they hardly matter, then fill the grid; return 1 - p_0.
 
-    Tallies must be of records alone. The remainder is also written behind the last profile.
+    Tallies must be of records alone; people imputed before are forgotten. The remainder is also written behind the
+    last profile.
     """
+    state.impossible_total[0] = 0
+    state.impossible_seating[:, :] = 0
     rules, grid, n = prior.rules, work.grid, records.level.shape[0]
     book = make_book(records, state, work)
     while True:

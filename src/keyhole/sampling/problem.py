@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import Floats, Integers, Prior, Records
-from keyhole.sampling.rules import make_rules
+from keyhole.sampling.rules import count_moves, make_rules
 from keyhole.sampling.start import make_prior
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -59,7 +59,9 @@ def make_problem(
     if estimator == "exact" and exact_steps(variables) > EXACT_STEPS:
         estimator = "importance"
     rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
-    prior = make_prior(settings.model, settings.prior, rules)
+    prior = make_prior(
+        settings.model, settings.prior, rules, balance_moves=count_moves(rules, len(records.level), variables)
+    )
     shared, shared_count = find_shared_cells(records, unique_record)
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = (cells.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
