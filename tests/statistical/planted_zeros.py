@@ -2,7 +2,8 @@
 
 Probes (planted_zeros_child.py): `counts` compares the imputed people at fixed parameters with rejection, `remainder`
 the same when most profiles have not been seen. `splits` and `concentrations` draw a world and a file by rejection, as
-test_impossible.py does, and move them by imputing people, then by split-merge or the concentrations.
+test_impossible.py does, and move them by imputing people, then by split-merge or the concentrations. `balance` moves
+them with the impossible people integrated out.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
 SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800)
+BALANCE = ZerosProbe("balance", "hdp", 1, 800)
+BALANCE_MIXED = ZerosProbe("balance", "mixed", 1, 800)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]
@@ -176,5 +179,47 @@ ZEROS_BUGS = (
         "    drop_empty_profiles(rng, records, prior, state, work)\n"
         "    state.impossible_total[0] = 0\n",
         COUNTS,
+    ),
+    Bug(
+        "weights and profiles balanced without (1 - p_0)^-n",
+        "balance.py",
+        "            gain -= people * math.log(new_share / share)\n",
+        "",
+        BALANCE,
+    ),
+    Bug(
+        "a picked profile's weight with shape m_k for m_k + 1",
+        "balance.py",
+        "return k, profile_tables[k] + 1.0, tables",
+        "return k, profile_tables[k] + 0.0, tables",
+        BALANCE,
+    ),
+    Bug(
+        "levels balanced without their Dirichlet density",
+        "balance.py",
+        "return j, shape * math.log(new_value / value) + others * math.log(new_rest / rest)",
+        "return j, 0.0",
+        BALANCE,
+    ),
+    Bug(
+        "gamma balanced without its profiles",
+        "balanced_concentrations.py",
+        "gain = (shape + real) * shift",
+        "gain = shape * shift",
+        BALANCE,
+    ),
+    Bug(
+        "alpha balanced without (1 - p_0)^-n",
+        "balanced_concentrations.py",
+        "new_density - density - people * math.log(new_share / share)",
+        "new_density - density",
+        BALANCE_MIXED,
+    ),
+    Bug(
+        "alpha balanced with the imputed people of the last sweep",
+        "balance.py",
+        "    state.impossible_seating[:, :] = 0\n",
+        "",
+        BALANCE_MIXED,
     ),
 )

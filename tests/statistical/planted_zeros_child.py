@@ -97,7 +97,17 @@ def impute_and_concentrate(rng, records, prior, state, work):
     finish(rng, records, prior, state, work)
 
 
-STEPS = {"splits": impute_and_split, "concentrations": impute_and_concentrate}
+def balance(rng, records, prior, state, work):
+    """Impute, so that there is something to forget; move with the impossible people integrated out; impute again."""
+    impute(rng, records, prior, state, work)
+    zeros.tally_answers(rng, records, prior, state, work)
+    zeros.conditioned_balance(rng, records, prior, state, work, (*5 * zeros.BALANCE[:1], *20 * zeros.BALANCE[1:]))
+    impute(rng, records, prior, state, work)
+    zeros.draw_impossible_answers(rng, records, prior, state, work)
+    zeros.drop_empty_profiles(rng, records, prior, state, work)
+
+
+STEPS = {"splits": impute_and_split, "concentrations": impute_and_concentrate, "balance": balance}
 
 
 def measure(records, state):

@@ -55,6 +55,12 @@ class Rules(NamedTuple):
         First leaf of each type; leaves of one type in the order of the digits of its sets, the last running fastest.
     possible_start, possible_set : int64 (D + 1,), (possible_start[D],)
         The sets of the disjoint boxes that hold the possible cells.
+    grid_variable : int64 (U,)
+        The variables that some rule confines.
+    grid_set : int64 (U, L)
+        Set of each of these variables in each of L disjoint boxes, -1 where the box leaves it free.
+    grid_possible : int64 (1,)
+        1 if these boxes hold the possible cells, 0 if they hold the impossible ones.
     """
 
     set_variable: Integers
@@ -69,12 +75,18 @@ class Rules(NamedTuple):
     leaf_start: Integers
     possible_start: Integers
     possible_set: Integers
+    grid_variable: Integers
+    grid_set: Integers
+    grid_possible: Integers
 
 
 def no_rules() -> Rules:
     """Return rules under which everything is possible."""
     none, start = np.zeros(0, np.int64), np.zeros(1, np.int64)
-    return Rules(none, start, none, start, none, start, none, start, none, start, start, none)
+    return Rules(
+        none, start, none, start, none, start, none, start, none, start, start, none,
+        none, np.zeros((0, 0), np.int64), np.zeros(1, np.int64),
+    )  # fmt: skip
 
 
 class Prior(NamedTuple):
@@ -92,6 +104,8 @@ class Prior(NamedTuple):
         Normal priors: log(lambda_j / d_j), log(a / b), log a, all with mean 0.
     split_merge_proposals : int
         Proposals in each sweep.
+    balance_moves : int
+        Moves in each sweep with the impossible people integrated out; without rules there are none.
     rules : Rules
         Impossible combinations.
     """
@@ -104,6 +118,7 @@ class Prior(NamedTuple):
     mean_sd: float
     shape_sd: float
     split_merge_proposals: int
+    balance_moves: int
     rules: Rules
 
 

@@ -5,6 +5,7 @@ gamma integrates the weights out and the base levels integrate the profiles out,
 
 import numpy as np
 
+from keyhole.kernels.balance import draw_balance
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
@@ -29,6 +30,9 @@ def run_sweep(rng, records, prior, state, work):
     if work.status[0] != OK:
         return
     tally_answers(rng, records, prior, state, work)
+    draw_balance(rng, records, prior, state, work)
+    if work.status[0] != OK:
+        return
     # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are drawn
     # given all of G_0, and what is known of it must not be forgotten before.
     draw_impossible(rng, records, prior, state, work)

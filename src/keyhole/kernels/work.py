@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork, make_cell_work
+from keyhole.kernels.grid import Grid, make_grid
 from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 
 OK = 0
@@ -61,6 +62,8 @@ class Work(NamedTuple):
     leaf : int64 (slots, leaves)
     leaf_side : int64 (leaves,)
         Imputed blocks that a proposed split puts at b's side.
+    grid : Grid
+        For moves with the impossible people integrated out.
     """
 
     status: Integers
@@ -92,6 +95,7 @@ class Work(NamedTuple):
     slot_total: Integers
     leaf: Integers
     leaf_side: Integers
+    grid: Grid
 
 
 def make_work(
@@ -131,4 +135,5 @@ def make_work(
         slot_total=np.zeros(1, np.int64),
         leaf=np.zeros((3 * proposals if types else 0, int(rules.leaf_start[-1])), np.int64),
         leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
+        grid=make_grid(rules, levels),
     )

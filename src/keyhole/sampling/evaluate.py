@@ -56,11 +56,32 @@ def find_probabilities(
         return out, float(error)
     if problem.estimator == "importance":
         return out, float(importance_probabilities(rng, kept, problem.cell_level, PARTICLES, out))
+    return exact_probabilities(problem.cell_level, kept, work), 0.0
+
+
+def exact_probabilities(cell_level: NDArray[np.int32], kept: Kept, work: CellWork | None) -> Floats:
+    """Return the probability of every cell."""
+    out = np.zeros(len(cell_level))
     profiles = int(kept.profile_total[0])
     if work is None or work.factor.shape[1] < profiles:
-        work = make_cell_work(problem.cell_level.shape[1], profiles)
-    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, problem.cell_level, work, out)
-    return out, 0.0
+        work = make_cell_work(cell_level.shape[1], profiles)
+    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cell_level, work, out)
+    return out
+
+
+def find_log_likelihood(
+    problem: Problem, state: State, kept: Kept, work: CellWork | None, possible: float, probability: Floats
+) -> float:
+    """Return the log-likelihood of the records, their memberships integrated out.
+
+    `probability` is that of the uniques' cells. Where cell probabilities are not exact the memberships are as drawn.
+    """
+    records = problem.records
+    if problem.estimator != "exact":
+        return float(log_likelihood(records.level, state.seat, state.table_label, state.level_profile))
+    shared = exact_probabilities(problem.shared_level, kept, work)
+    value = np.log(probability).sum() + (problem.shared_count * np.log(shared / possible)).sum()
+    return float(value)
 
 
 def find_possible_share(problem: Problem, kept: Kept) -> float:
@@ -87,6 +108,7 @@ def evaluate_draw(rng: np.random.Generator, problem: Problem, state: State, work
     possible = find_possible_share(problem, kept)
     r1, r2 = np.zeros(len(problem.cell_level)), np.zeros(len(problem.cell_level))
     error = 0.0
+    probability = np.zeros(0)
     if problem.estimator == "population":
         count = np.zeros(len(problem.cell_level), np.int64)
         count_people_in_cells(
@@ -100,13 +122,12 @@ def evaluate_draw(rng: np.random.Generator, problem: Problem, state: State, work
         probability /= possible
         expected1, expected2 = fill_risks(probability, problem.people, r1, r2)
         tau1, tau2 = draw_matches(rng, probability, problem.people)
-    records = problem.records
     quantities = {
         "tau1": tau1,
         "tau2": tau2,
         "tau1_expected": expected1,
         "tau2_expected": expected2,
-        "log_likelihood": log_likelihood(records.level, state.seat, state.table_label, state.level_profile),
+        "log_likelihood": find_log_likelihood(problem, state, kept, work, possible, probability),
         "profiles": float(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
         "effective_profiles": effective_profiles(kept),
         "weight_concentration": float(state.weight_concentration[0]),

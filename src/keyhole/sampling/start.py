@@ -12,7 +12,9 @@ STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
 
 
-def make_prior(model: str, prior: str, rules: Rules | None = None, split_merge_proposals: int = 2) -> Prior:
+def make_prior(
+    model: str, prior: str, rules: Rules | None = None, split_merge_proposals: int = 2, balance_moves: int = 20
+) -> Prior:
     """Return the numbers of MODEL.md section 2 for this model and prior."""
     return Prior(
         finite=model == "mixed",
@@ -23,6 +25,7 @@ def make_prior(model: str, prior: str, rules: Rules | None = None, split_merge_p
         mean_sd=2.0,
         shape_sd=1.0,
         split_merge_proposals=split_merge_proposals,
+        balance_moves=balance_moves,
         rules=rules or no_rules(),
     )
 
