@@ -16,8 +16,9 @@ from keyhole.errors import CodebookError, InputError
 from keyhole.microdata import BLANK, Variable, read_codebook
 from keyhole.microdata.categories import encode_column
 from keyhole.microdata.columns import check_keys, find_columns
-from keyhole.microdata.delimited import read_delimited
 from keyhole.microdata.opening import open_file
+from keyhole.microdata.options import SourceOptions
+from keyhole.microdata.tables import read_table
 
 BATCH = 4_000_000
 """Rows that are looked at together when samples are drawn."""
@@ -61,7 +62,9 @@ def open_population(
             find_columns(frame.collect_schema().names(), names, where)
             frame = frame.select(names)
         else:
-            frame = read_delimited(opened, names).lazy()
+            table = read_table(source, names, SourceOptions())
+            frame = table.frame.lazy()
+            book = {**table.labels, **book}
         people = int(frame.select(pl.len()).collect().item())
         if people < 2:
             raise InputError(f"{where} has fewer than two people: a population is needed.")
@@ -94,7 +97,7 @@ def encode_rows(population: Population, frame: pl.DataFrame) -> NDArray[np.int32
     """Return the category of each answer: int32 (rows, keys)."""
     codes = np.empty((frame.height, len(population.variables)), dtype=np.int32)
     for j, variable in enumerate(population.variables):
-        codes[:, j] = encode_column(frame[variable.name], variable, population.where, insist=True)[1]
+        codes[:, j] = _encode(frame[variable.name], variable, population.where)[1]
     return codes
 
 
@@ -122,6 +125,10 @@ def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int6
     return joined["people of this cell"].to_numpy().astype(np.int64)
 
 
+def _encode(column: pl.Series, book: Variable | None, where: str) -> tuple[Variable, NDArray[np.int32]]:
+    return encode_column(column, book, None, where, np.arange(len(column)), len(column), insist=True)
+
+
 def _settle_column(frame: pl.LazyFrame, name: str, book: Variable | None, where: str) -> tuple[pl.LazyFrame, Variable]:
     """Find the categories of a key, and write each category in one way only."""
     column = pl.col(name)
@@ -132,7 +139,7 @@ def _settle_column(frame: pl.LazyFrame, name: str, book: Variable | None, where:
         raise InputError(f"{where}: key '{name}' looks like an identifier: leave it out or group it into bands.")
     values = frame.select(column).unique().collect(engine="streaming")[name].sort()
     try:
-        variable, codes = encode_column(values, book, where, insist=True)
+        variable, codes = _encode(values, book, where)
     except CodebookError:
         raise CodebookError(_unknown(frame, name, values, book, where)) from None
     if len(np.unique(codes)) == len(codes):
@@ -150,7 +157,7 @@ def _unknown(frame: pl.LazyFrame, name: str, values: pl.Series, book: Variable |
     bad = []
     for place in range(len(values)):
         try:
-            encode_column(values.slice(place, 1), book, where, insist=True)
+            _encode(values.slice(place, 1), book, where)
         except CodebookError:
             bad.append(place)
     wrong = frame.select(pl.col(name).is_in(values.gather(bad).implode(), nulls_equal=True).alias("wrong"))
