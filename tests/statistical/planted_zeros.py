@@ -25,8 +25,7 @@ COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
 SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800)
-BALANCE = ZerosProbe("balance", "hdp", 1, 800)
-BALANCE_MIXED = ZerosProbe("balance", "mixed", 1, 800)
+BALANCE = ZerosProbe("balance", "hdp", 1, 400)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]
@@ -188,13 +187,6 @@ ZEROS_BUGS = (
         BALANCE,
     ),
     Bug(
-        "a picked profile's weight with shape m_k for m_k + 1",
-        "balance.py",
-        "return k, profile_tables[k] + 1.0, tables",
-        "return k, profile_tables[k] + 0.0, tables",
-        BALANCE,
-    ),
-    Bug(
         "levels balanced without their Dirichlet density",
         "balance.py",
         "return j, shape * math.log(new_value / value) + others * math.log(new_rest / rest)",
@@ -207,19 +199,5 @@ ZEROS_BUGS = (
         "gain = (shape + real) * shift",
         "gain = shape * shift",
         BALANCE,
-    ),
-    Bug(
-        "alpha balanced without (1 - p_0)^-n",
-        "balanced_concentrations.py",
-        "new_density - density - people * math.log(new_share / share)",
-        "new_density - density",
-        BALANCE_MIXED,
-    ),
-    Bug(
-        "alpha balanced with the imputed people of the last sweep",
-        "balance.py",
-        "    state.impossible_seating[:, :] = 0\n",
-        "",
-        BALANCE_MIXED,
     ),
 )

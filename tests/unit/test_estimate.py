@@ -25,7 +25,7 @@ def test_sizes_are_those_of_the_arrays():
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_allocated(monkeypatch):
-    monkeypatch.setattr(estimate, "free_memory", lambda: 1_000_000)
+    monkeypatch.setattr(estimate, "free_memory", lambda: 1_000)
     with pytest.raises(InputError, match=r"at least .* MB of memory, and 1 MB are free") as caught:
         run()
     assert "\n" not in str(caught.value)

@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
+from keyhole.kernels.balance import draw_balance
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
@@ -32,7 +33,7 @@ from tests.unit.kernel_digest import digest, run, start_models
 
 ROOT = Path(__file__).parents[2]
 SWEEP = (
-    draw_seats, draw_labels, tally_answers, draw_splits_and_merges, draw_impossible_answers,
+    draw_seats, draw_labels, tally_answers, draw_balance, draw_splits_and_merges, draw_impossible_answers,
     drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level,
     draw_concentrations, draw_weights, draw_profiles,
 )  # fmt: skip
@@ -65,9 +66,11 @@ def test_a_sweep_is_its_kernels_in_order():
 
 def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
-    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells.
-    for name, field in work._asdict().items():
-        if name not in ("status", "slot", "slot_total", "cells"):
+    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `members` and `factorial`
+    # of the grid are constants.
+    fields = {**work._asdict(), **work.grid._asdict()}
+    for name, field in fields.items():
+        if name not in ("status", "slot", "slot_total", "cells", "grid", "members", "factorial"):
             field[...] = np.nan if field.dtype.kind == "f" else np.iinfo(field.dtype).max
 
 

@@ -98,8 +98,10 @@ def about(estimate: Estimate) -> str:
 def tell_failed(gates: Sequence[Gate]) -> str:
     """Name the gates that failed, the worst first."""
     failed = sorted((gate for gate in gates if not gate.passed), key=shortfall, reverse=True)
-    told = "; ".join(tell_gate(gate) for gate in failed[:SHOWN])
-    more = len(failed) - SHOWN
+    # Bulk and tail of the same draws often read alike.
+    lines = list(dict.fromkeys(tell_gate(gate) for gate in failed))
+    told = "; ".join(lines[:SHOWN])
+    more = len(lines) - SHOWN
     return told if more <= 0 else f"{told}; and {more} more condition{'' if more == 1 else 's'} not met"
 
 
