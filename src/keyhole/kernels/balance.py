@@ -139,6 +139,13 @@ def prepare_grid(rng, records, prior, state, work):
 
 
 @kernel
+def move_phi(phi, own, moved, weight, new, scale, out):
+    """Write phi after one profile has moved and the weights of all others were multiplied by `scale`."""
+    for x in range(phi.shape[0]):
+        out[x] = scale * max(phi[x] - weight * own[x], 0.0) + new * moved[x]
+
+
+@kernel
 def move_profiles(rng, records, prior, state, work, share):
     """Make prior.balance_moves moves of weights and levels; return 1 - p_0."""
     rules, grid, finite, people = prior.rules, work.grid, prior.finite, records.level.shape[0]
@@ -168,19 +175,19 @@ def move_profiles(rng, records, prior, state, work, share):
             if j < 0:
                 continue
             swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
-        multiply_out(rules.grid_set, set_factor, k, grid.factor, grid.moved)
+        moved = grid.own
+        if j >= 0:
+            moved = grid.moved
+            multiply_out(rules.grid_set, set_factor, k, grid.factor, moved)
         if kind >= 0.65:
-            before, after = own_share(grid.own, possible_grid), own_share(grid.moved, possible_grid)
+            before, after = own_share(grid.own, possible_grid), own_share(moved, possible_grid)
             if before > SMALLEST and after > SMALLEST:
                 shift = math.log(before) - math.log(after)
         new, rest = shift_logit(weight[k], 1.0 - weight[k], shift)
         scale = rest / (1.0 - weight[k])
         new_share = 0.0
         if new >= SMALLEST and new <= LARGEST:
-            for mask in range(grid.phi.shape[0]):
-                for lane in range(grid.phi.shape[1]):
-                    unmoved = max(grid.phi[mask, lane] - weight[k] * grid.own[mask, lane], 0.0)
-                    grid.trial[mask, lane] = scale * unmoved + new * grid.moved[mask, lane]
+            move_phi(grid.phi.ravel(), grid.own.ravel(), moved.ravel(), weight[k], new, scale, grid.trial.ravel())
             new_share = sum_grid(grid.trial, state.seating, possible_grid, grid)
         if new_share > 0.0:
             gain += shape * math.log(new / weight[k]) + others * math.log(scale)
