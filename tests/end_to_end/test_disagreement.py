@@ -41,9 +41,9 @@ def test_chains_that_have_not_met(folder, capsys):
     assert last.startswith("keyhole: NOT CONVERGED: ")
     assert "is the safe figure for tau1, the largest upper limit of any chain." in last
     assert last.endswith("Allow more with --max-sweeps, or leave it out.")
-    first, second, third = (" ".join(part.split()) for part in captured.out.split("\n\n")[0].split(".\n")[:3])
+    first, _, third = (" ".join(part.split()) for part in captured.out.split("\n\n")[0].split(".\n")[:3])
     assert "(NOT CONVERGED) are alone in the population" in first
-    assert captured.out.splitlines()[2].startswith("NOT CONVERGED: no single estimate can be given yet.")
+    assert third.startswith("NOT CONVERGED: no single estimate can be given yet.")
     assert "about" not in first
     assert "Chains that agree" in captured.out
 

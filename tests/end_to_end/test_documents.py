@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "docs/results.md", pytest.param("docs/running.md", marks=pytest.mark.long)]
+DOCUMENTS = [
+    "README.md",
+    "docs/results.md",
+    "docs/tutorial.md",
+    pytest.param("docs/running.md", marks=pytest.mark.long),
+]
 CONVERGED_OR_NOT = (0, 3)
 
 
