@@ -66,8 +66,8 @@ def test_a_sweep_is_its_kernels_in_order():
 
 def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
-    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; of the grid `members` and
-    # `factorial` are constants.
+    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `members` and
+    # `factorial` of the grid are constants.
     fields = {**work._asdict(), **work.grid._asdict()}
     for name, field in fields.items():
         if name not in ("status", "slot", "slot_total", "cells", "grid", "members", "factorial"):
