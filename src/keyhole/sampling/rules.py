@@ -103,12 +103,18 @@ def _refuse() -> None:
 
 
 def count_moves(rules: Rules | None, records: int, variables: int) -> int:
-    """Return the moves of kernels/balance.py for each sweep: as many as cost about half of it.
-
-    A move costs 20 microseconds for ten boxes on eight variables, and three times as much for each further variable.
-    """
+    """Return the moves of kernels/balance.py for each sweep: as many as cost about half of it."""
     if rules is None or not rules.grid_set.size:
         return 0
+    return int(max(min(60 + records * variables / 300, 40e6 / move_cost(rules)), 1))
+
+
+def move_cost(rules: Rules) -> float:
+    """Return the nanoseconds of a move, about: 26,000 for ten boxes on eight variables, then threefold for each more."""
     confined, boxes = rules.grid_set.shape
-    microseconds = 2.0 * boxes * 3.0 ** (confined - 8) + 1.0
-    return int(max(min(60 + records * variables / 300, 40_000 / microseconds), 1))
+    return float(2_500.0 * boxes * 3.0 ** (confined - 8) + 1_000.0)
+
+
+def rules_cost(rules: Rules, moves: int) -> float:
+    """Return the nanoseconds that rules add to a sweep, about: what is imputed, and the moves."""
+    return 4e6 + (moves * move_cost(rules) if moves else 0.0)
