@@ -110,7 +110,7 @@ def count_moves(rules: Rules | None, records: int, variables: int) -> int:
 
 
 def move_cost(rules: Rules) -> float:
-    """Return the nanoseconds of a move, about: 26,000 for ten boxes on eight variables, then threefold for each more."""
+    """Return the nanoseconds of a move: about 26,000 for ten boxes on eight variables, threefold for each more."""
     confined, boxes = rules.grid_set.shape
     return float(2_500.0 * boxes * 3.0 ** (confined - 8) + 1_000.0)
 
