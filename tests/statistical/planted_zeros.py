@@ -25,7 +25,7 @@ COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
 SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800)
-BALANCE = ZerosProbe("balance", "hdp", 1, 400)
+BALANCE = ZerosProbe("balance", "hdp", 1, 250)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]

@@ -122,6 +122,6 @@ def command(
         click.echo(f"keyhole: --fail-above: {'; '.join(over)}.", err=True)
     if not assessment.diagnosis.converged:
         click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
-        if assessment.summary["convergence"]["stopped"] == "time" and (folder / CHECKPOINT).is_dir():
+        if assessment.summary["convergence"].get("stopped") == "time" and (folder / CHECKPOINT).is_dir():
             click.echo("keyhole: the same command with --resume goes on where this run ended.", err=True)
     return GATE_CROSSED if over else 0 if assessment.diagnosis.converged else NOT_CONVERGED
