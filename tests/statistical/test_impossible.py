@@ -248,7 +248,13 @@ def prior_draws(name):
     return run_pool(np.random.default_rng(seed_from_name(f"prior {name}")), CASES[name], 4000, 0)
 
 
-@pytest.mark.parametrize(("name", "sweeps"), [*((name, 5) for name in CASES), ("hdp adaptive", 1)])
+def some_long(quick):
+    """All cases, those that are not `quick` in the long suite only."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in CASES]
+
+
+@pytest.mark.parametrize("sweeps", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", some_long({"hdp adaptive", "mixed paper", "five of six cells"}))
 def test_sweeps_keep_the_prior(rng, name, sweeps):
     assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, sweeps)) > LEVEL
 
@@ -269,7 +275,7 @@ def balance_often(rng, records, prior, state, work):
     drop_empty_profiles(rng, records, prior, state, work)
 
 
-@pytest.mark.parametrize("name", ["hdp adaptive", "mixed adaptive", "three variables", "five of six cells"])
+@pytest.mark.parametrize("name", some_long({"hdp adaptive", "mixed adaptive"}))
 def test_balance_keeps_the_prior(rng, name):
     assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, 1, balance_often)) > LEVEL
 
