@@ -95,7 +95,7 @@ def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessmen
     for name, found in runs.items():
         converged = "yes" if found.diagnosis.converged else "NO"
         body.append((name, _estimate(found.tau1), _estimate(found.tau2), converged))
-    print_table(("", "alone in population, tau1", "matched correctly, tau2", "Converged"), body)
+    print_table(("", "alone in population, tau1", "matched, tau2", "Converged"), body)
     zeros = with_rules.summary["zeros"]
     click.echo(
         "In brackets: 95 % intervals, over all chains where Converged is NO; "
