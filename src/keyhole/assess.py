@@ -1,6 +1,5 @@
 """The straight line from a file to an Assessment."""
 
-import operator
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -12,18 +11,17 @@ import numpy as np
 
 from keyhole.assessment import Assessment
 from keyhole.certain import find_certain, make_certain
-from keyhole.errors import InputError, RulesError, SettingsError
 from keyhole.explain import Design, explain_risk
 from keyhole.files import sha256
 from keyhole.manifest import make_manifest
-from keyhole.microdata import Microdata, SourceOptions, count_cells, encode, read_microdata
+from keyhole.microdata import SourceOptions, count_cells, encode, read_microdata
 from keyhole.microdata.extra_columns import read_extra_columns
+from keyhole.preparation import population_size, read_rules, settle_contradictions
 from keyhole.risk import check_fit, check_half, summarise_risk
 from keyhole.risk.coarser import Basis
 from keyhole.sampling import OnProgress, diagnose, run_chains, weigh_groups
 from keyhole.settings import make_settings
 from keyhole.summary import describe_input, describe_zeros, make_records, make_summary
-from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
 
 
 def assess(
@@ -64,10 +62,10 @@ def assess(
     reading = SourceOptions(query, count, bands, user_missing)
     microdata = read_microdata(source, keys, codebook, allow_identifier, chosen.missing, reading)
     design = Design(weight, household, read_extra_columns(source, weight, household, microdata.rows, reading))
-    rules = None if zeros is None else _read_rules(zeros, microdata)
+    rules = None if zeros is None else read_rules(zeros, microdata)
     left_out = 0
     if rules is not None:
-        microdata, left_out = _settle_contradictions(rules, microdata, drop_contradictions)
+        microdata, left_out = settle_contradictions(rules, microdata, drop_contradictions)
     population, fraction = design.population(given := population, fraction, microdata.row_used)
     people = population_size(population, fraction, len(microdata.codes))
     counts = count_cells(microdata.codes)
@@ -120,47 +118,3 @@ def assess(
         | {"design": {"weight": weight, "household": household}},
         _basis=basis,
     )
-
-
-def population_size(population: int | None, fraction: float | None, records: int) -> int:
-    """Return N from the one of both that is given."""
-    if (population is None) == (fraction is None):
-        raise SettingsError(
-            "give one of population and fraction: the size of the population, or the share sampled; "
-            "or weight, the column of survey weights"
-        )
-    if fraction is not None:
-        if not 0.0 < fraction <= 1.0:
-            raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
-        return max(records, round(records / fraction))
-    try:
-        people = operator.index(population)  # type: ignore[arg-type]
-    except TypeError:
-        raise SettingsError("population must be a whole number of people") from None
-    if people < records:
-        raise InputError(
-            f"the population of {people:,} is smaller than the sample of {records:,} records: "
-            "give the number of people the sample was drawn from."
-        )
-    return people
-
-
-def _read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
-    return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
-
-
-def _settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tuple[Microdata, int]:
-    """Refuse rules that the records contradict, or leave those records out and say how many."""
-    found = find_contradictions(rules, microdata)
-    if not len(found.records):
-        return microdata, 0
-    if not drop:
-        raise RulesError(
-            f"{describe_contradictions(found)}. Correct the rules or the records, "
-            "or leave the records out with --drop-contradictions."
-        )
-    kept = np.ones(len(microdata.codes), dtype=np.bool_)
-    kept[found.records] = False
-    if kept.sum() < 2:
-        raise RulesError("the rules call all records but one impossible: correct the rules.")
-    return microdata.keep(kept), len(found.records)

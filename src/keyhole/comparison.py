@@ -1,6 +1,5 @@
 """All estimators side by side on one file: ours through `assess`, the classical ones through `classical`."""
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.errors import InputError, KeyholeError, SettingsError
 from keyhole.microdata import Microdata, read_microdata
+from keyhole.preparation import population_size, read_rules, settle_contradictions
 from keyhole.settings import make_settings
-from keyhole.zeros import Zeros, read_zeros
+from keyhole.zeros import Zeros
 
 OUR_REFERENCE = "keyhole, docs/model.md; Battiston and Rimella (2024)"
 
@@ -123,13 +123,12 @@ def prepare(
     allow_identifier: Sequence[str] = (),
 ) -> Given:
     """Read the data once and refuse what no estimator could use."""
-    line = _straight_line()
     microdata = read_microdata(source, keys, codebook, allow_identifier)
     rules: Zeros | None = None
     if zeros is not None:
-        rules = read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
-        microdata, _ = line._settle_contradictions(rules, microdata, drop_contradictions)
-    people: int = line.population_size(population, fraction, len(microdata.codes))
+        rules = read_rules(zeros, microdata)
+        microdata, _ = settle_contradictions(rules, microdata, drop_contradictions)
+    people = population_size(population, fraction, len(microdata.codes))
     return Given(
         source,
         keys,
@@ -219,10 +218,3 @@ def _with_a_key(microdata: Microdata) -> Microdata:
     if not microdata.variables:
         raise InputError("no key tells people apart, all have one category: there is nothing to compare.")
     return microdata
-
-
-def _straight_line() -> Any:
-    """Return the module of `assess`, whose name in the package is the function's (keyhole/__init__.py)."""
-    from keyhole import assess
-
-    return sys.modules[assess.__module__]

@@ -30,9 +30,9 @@ def parse_duration(value: object) -> object:
     return float(found[1]) * DURATION_UNITS[found[2] or "s"]
 
 
-def option(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:  # noqa: A002
+def option(default: Any, told: str, low: float | None = None, high: float | None = None) -> Any:
     """Declare one option."""
-    return Field(default, description=help, ge=low, le=high)
+    return Field(default, description=told, ge=low, le=high)
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]

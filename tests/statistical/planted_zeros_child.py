@@ -63,15 +63,9 @@ def complete_world(rng, known):
 
 
 def impute(rng, records, prior, state, work):
-    """Draw the imputed people anew, given that they are few."""
+    """Count anew, then draw the imputed people, given that they are few."""
     zeros.tally_answers(rng, records, prior, state, work)
-    before = [field.copy() for field in state]
-    while True:
-        zeros.draw_impossible(rng, records, prior, state, work)
-        if state.impossible_total[0] <= zeros.MOST:
-            return
-        for field, old in zip(state, before, strict=True):
-            field[:] = old
+    zeros.impute_few(rng, records, prior, state, work)
 
 
 def finish(rng, records, prior, state, work):

@@ -180,18 +180,23 @@ def conditioned_balance(rng, records, prior, state, work, moves=BALANCE):
         share = prepare_grid(rng, records, prior, state, work)
 
 
+def impute_few(rng, records, prior, state, work):
+    """Draw the imputed people anew until they are at most MOST."""
+    before = [field.copy() for field in state]
+    while True:
+        draw_impossible(rng, records, prior, state, work)
+        if state.impossible_total[0] <= MOST:
+            return
+        for field, old in zip(state, before, strict=True):
+            field[:] = old
+
+
 def conditioned_sweep(rng, records, prior, state, work):
     """A sweep, given that at most MOST people are imputed."""
     for kernel in BEFORE_IMPUTING:
         kernel(rng, records, prior, state, work)
     conditioned_balance(rng, records, prior, state, work)
-    before = [field.copy() for field in state]
-    while True:
-        draw_impossible(rng, records, prior, state, work)
-        if state.impossible_total[0] <= MOST:
-            break
-        for field, old in zip(state, before, strict=True):
-            field[:] = old
+    impute_few(rng, records, prior, state, work)
     for kernel in AFTER_IMPUTING:
         kernel(rng, records, prior, state, work)
 
@@ -264,13 +269,7 @@ def balance_often(rng, records, prior, state, work):
     tally_answers(rng, records, prior, state, work)
     for _ in range(5):
         conditioned_balance(rng, records, prior, state, work)
-    before = [field.copy() for field in state]
-    while True:
-        draw_impossible(rng, records, prior, state, work)
-        if state.impossible_total[0] <= MOST:
-            break
-        for field, old in zip(state, before, strict=True):
-            field[:] = old
+    impute_few(rng, records, prior, state, work)
     draw_impossible_answers(rng, records, prior, state, work)
     drop_empty_profiles(rng, records, prior, state, work)
 

@@ -46,24 +46,24 @@ def write(frame: pl.DataFrame, folder: Path, kind: str, **told: object) -> str:
     return str(path)
 
 
-def options(source: str, **chosen: object) -> SourceOptions:
+def options(source: str, **chosen: Any) -> SourceOptions:
     """Add the query that a database needs."""
-    return SourceOptions(query=QUERY if "://" in source else None, **chosen)  # type: ignore[arg-type]
+    return SourceOptions(query=QUERY if "://" in source else None, **chosen)
 
 
-def read(source: str, keys: str, missing: str = "category", codebook: object = None, **chosen: object) -> Microdata:
+def read(source: str, keys: str, missing: Any = "category", codebook: Any = None, **chosen: Any) -> Microdata:
     """Read with options as keywords."""
-    return read_microdata(source, keys, codebook, missing=missing, options=options(source, **chosen))  # type: ignore[arg-type]
+    return read_microdata(source, keys, codebook, missing=missing, options=options(source, **chosen))
 
 
 def run_child_here(monkeypatch: Any) -> None:
     """Read SPSS, Stata and SAS files in this process: starting the child costs a second each time."""
     monkeypatch.setattr(statistical_child, "_limit", lambda _: None)
 
-    def run(command: list[str], input: bytes, **_: object) -> SimpleNamespace:  # noqa: A002
+    def run(command: list[str], **given: Any) -> SimpleNamespace:
         packed = io.BytesIO()
         with monkeypatch.context() as swapped:
-            swapped.setattr(sys, "stdin", io.StringIO(input.decode()))
+            swapped.setattr(sys, "stdin", io.StringIO(given["input"].decode()))
             swapped.setattr(sys, "stdout", SimpleNamespace(buffer=packed))
             status = statistical_child.main()
         return SimpleNamespace(returncode=status, stdout=packed.getvalue())

@@ -15,7 +15,7 @@ LAYERS = [
     {"sampling"},
     {"risk"},
     {"report"},
-    {"assessment", "summary", "manifest", "results", "draws_file", "certain", "explain", "assess"},
+    {"assessment", "summary", "manifest", "results", "draws_file", "certain", "explain", "preparation", "assess"},
 ]
 TOP = {"demo", "simulation", "comparison", "validation", "commands", "cli", "app"}
 # The classical estimators know data and rules, nothing of our model; only the top knows them.

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from keyhole.commands.figures import number, with_interval
+from keyhole.report.words import plural
+
 SHOWN_VARIABLES = 4
 
 
@@ -27,8 +30,6 @@ def _variables(summary: dict[str, Any]) -> str:
 
 def _thresholds(summary: dict[str, Any]) -> str:
     """The strictest threshold that some record exceeds, and the one that most of tau1 exceeds."""
-    from keyhole.commands.screen import number, plural
-
     over = [found for found in summary["thresholds"] if found["records"]]
     if not over:
         return "none has r1 above 0.01"
@@ -45,16 +46,10 @@ def _thresholds(summary: dict[str, Any]) -> str:
 
 
 def _households(block: dict[str, Any]) -> str:
-    from keyhole.commands.screen import number
-
-    def about(measure: dict[str, Any]) -> str:
-        low, high = measure["interval"]
-        return f"{number(measure['mean'])} ({number(low)} to {number(high)})"
-
     return (
         f"{block['households']:,} by {block['column']}, {block['with_sample_unique']:,} with a member alone in the "
-        f"sample; expected with a member alone in the population: {about(block['with_population_unique'])}, "
-        f"with a member matched: {about(block['with_match'])}"
+        f"sample; expected with a member alone in the population: {with_interval(block['with_population_unique'])}, "
+        f"with a member matched: {with_interval(block['with_match'])}"
     )
 
 

@@ -40,11 +40,11 @@ def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tupl
     for group in convergence["groups"]:
         chains = ", ".join(str(chain) for chain in group["chains"])
         moving = "no" if group["settled"] else "yes"
-        row = (chains, _estimate(group["tau1"]), _estimate(group["tau2"]), moving)
+        row = (chains, with_interval(group["tau1"]), with_interval(group["tau2"]), moving)
         body.append(row if stacking is None else (*row, f"{100 * group['stacking']:.0f} %"))
     if stacking is not None:
         header = (*header, "Weight *")
-        body.append(("* weighted", _estimate(stacking["tau1"]), _estimate(stacking["tau2"]), "", "100 %"))
+        body.append(("* weighted", with_interval(stacking["tau1"]), with_interval(stacking["tau2"]), "", "100 %"))
     return header, body
 
 
@@ -65,6 +65,7 @@ def explain_weights(convergence: dict[str, Any]) -> str:
     )
 
 
-def _estimate(estimate: dict[str, Any]) -> str:
+def with_interval(estimate: dict[str, Any]) -> str:
+    """A mean with its interval in brackets."""
     low, high = estimate["interval"]
     return f"{number(estimate['mean'])} ({number(low)} to {number(high)})"

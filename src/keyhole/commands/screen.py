@@ -14,6 +14,7 @@ from keyhole.commands.explanation import explain_rows
 from keyhole.commands.figures import explain_weights, group_table, rounded, tell_error
 from keyhole.commands.figures import number as number
 from keyhole.files import json_text
+from keyhole.report.words import plural as plural
 
 SHORT = 26
 ENVELOPE = (
@@ -76,11 +77,6 @@ def about(measure: dict[str, Any]) -> str:
 def percent(share: float) -> str:
     """A share in percent; what is there but rounds to nothing is not called nothing."""
     return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-
-
-def plural(count: int, word: str) -> str:
-    """A number and its noun."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:

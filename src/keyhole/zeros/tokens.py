@@ -7,7 +7,7 @@ else between backquotes, as in R.
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from keyhole.errors import RulesError
 
@@ -45,12 +45,11 @@ def split_tokens(text: str, where: str) -> list[Token]:
     tokens: list[Token] = []
     place = 0
     while found := _TOKEN.match(text, place):
-        kind = found.lastgroup
-        assert kind in ("operator", "text", "name", "word")
+        kind = cast(Kind, found.lastgroup)  # the groups of the pattern are named by kind
         piece = found.group(kind)
         if kind in ("text", "name"):
             piece = _ESCAPE.sub(r"\1", piece[1:-1])
-        tokens.append(Token(kind, piece, found.start(kind) + 1))  # type: ignore[arg-type]
+        tokens.append(Token(kind, piece, found.start(kind) + 1))
         place = found.end()
     rest = _SPACE.match(text, place)
     assert rest is not None
