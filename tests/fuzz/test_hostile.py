@@ -29,7 +29,7 @@ def cases(count):
 
 
 def run(property_, count):
-    settings(max_examples=count, deadline=None, suppress_health_check=HEALTH, derandomize=count < 10_000)(property_)()
+    settings(max_examples=count, suppress_health_check=HEALTH)(property_)()
 
 
 codes = values.filter(lambda text: CANARY not in text)

@@ -23,8 +23,8 @@ def main() -> None:
     package, source, target, step, times, seed, finite, adaptive = sys.argv[1:]
     if not Path(keyhole.__file__).is_relative_to(package):
         raise SystemExit(f"imported {keyhole.__file__}, wanted {package}")
-    stored = np.load(source)
-    pool = Pool(State(*(stored[name] for name in State._fields)), stored["level"], stored["level_start"])
+    with np.load(source) as stored:
+        pool = Pool(State(*(stored[name] for name in State._fields)), stored["level"], stored["level_start"])
     prior = make_prior(finite == "1", adaptive == "1")
     concentrations = np.column_stack([pool.state.record_concentration, pool.state.shared_concentration])
     if (concentrations == concentrations[0]).all():

@@ -80,8 +80,8 @@ def run_copy(folder: Path, probe: Probe) -> float:
     if done.returncode == CRASHED:
         return 0.0
     assert done.returncode == 0, done.stderr
-    stored = np.load(target)
-    moved = Pool(State(*(stored[name] for name in State._fields)), pool.level, pool.level_start)
+    with np.load(target) as stored:
+        moved = Pool(State(*(stored[name] for name in State._fields)), pool.level, pool.level_start)
     with np.errstate(all="ignore"):
         return judge(probe, moved)
 

@@ -146,6 +146,8 @@ def test_all_mistakes_are_told_at_once(run, tmp_path):
         ("run.toml", "seed = 1\nseed = 2\n", "is not TOML"),
         ("run.yaml", b"\xff\xfe\x00", "is not text in UTF-8"),
         ("run.yaml", "a: \x07\n", "is not YAML"),
+        ("run.yaml", 'out: "\\ud800"\n', "out: is not the name of a file"),
+        ("run.yaml", 'out: "\\0"\n', "out: is not the name of a file"),
         ("none.yaml", None, "none.yaml cannot be read"),
     ],
 )
@@ -159,7 +161,7 @@ def test_bad_files_are_one_line(run, tmp_path, name, content, message):
     assert not list(tmp_path.glob("*.keyhole"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.binary(max_size=60),

@@ -19,7 +19,7 @@ LABELS = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(LABELS, min_size=20, max_size=20), LABELS)
 def test_ten_thousand_labels_hold_no_formula_and_come_back(labels, header):
     name = header or "x"

@@ -252,7 +252,7 @@ def test_encode_numbers_levels_through(write):
 
 
 @given(st.lists(st.tuples(*[st.integers(-1, 3)] * 3), min_size=1, max_size=40), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_count_cells_counts_as_a_dictionary_does(rows, wide):
     codes = np.array(rows, dtype=np.int32)
     if wide:
@@ -268,7 +268,7 @@ def test_count_cells_counts_as_a_dictionary_does(rows, wide):
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_hostile_bytes_are_read_or_refused_in_one_line(tmp_path_factory, data):
     pieces = [
         b"A",
@@ -324,7 +324,7 @@ def test_damaged_parquet_is_read_or_refused_in_one_line(tmp_path, rng):
 
 
 @given(st.text(alphabet='AB:,[]{}"\n -1.0#&*!?|>%@`', max_size=40), st.sampled_from([".json", ".yaml"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_hostile_codebooks_are_read_or_refused_in_one_line(tmp_path_factory, text, ending):
     path = tmp_path_factory.mktemp("hostile") / f"book{ending}"
     path.write_text(text)

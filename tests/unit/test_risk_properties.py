@@ -24,7 +24,7 @@ def risks(probability: np.ndarray, outside: int) -> tuple[np.ndarray, np.ndarray
 
 
 @given(probabilities, people)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_risks_are_probabilities(probability, outside):
     r1, r2, tau1, tau2 = risks(probability, outside)
     for values in (r1, r2):
@@ -40,7 +40,7 @@ def test_risks_are_probabilities(probability, outside):
 
 
 @given(probabilities, people, people)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_a_larger_population_means_less_expected_risk(probability, first, second):
     smaller, larger = sorted((first, second))
     before, after = risks(probability, smaller), risks(probability, larger)
@@ -49,14 +49,14 @@ def test_a_larger_population_means_less_expected_risk(probability, first, second
 
 
 @given(probabilities, st.integers(0, 10**7), st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_drawn_populations_have_no_more_uniques_than_the_sample(probability, outside, seed):
     tau1, tau2 = draw_matches(np.random.default_rng(seed), probability, outside)
     assert 0 <= tau1 <= tau2 <= len(probability)
 
 
 @given(st.lists(st.floats(0, UNIQUES), min_size=1, max_size=4), st.integers(8, 60), st.booleans(), st.integers(0, 99))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_reported_risks_stay_in_range(centres, draws, pooled, seed):
     risk = summarise_risk(make_trace(np.random.default_rng(seed), centres, draws), pooled)
     for low, mean, high in ((risk.r1_low, risk.r1, risk.r1_high), (risk.r2_low, risk.r2, risk.r2_high)):

@@ -31,7 +31,7 @@ from keyhole.zeros.cover import count_union, cover_complement, cover_union, simp
 from keyhole.zeros.partition import is_covered, partition
 from tests.oracle import boxes as oracle
 
-DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=300, database=None)
+CASES = settings(max_examples=300)
 DATA = Path("/work/shared/data")
 
 
@@ -64,7 +64,7 @@ def cells_of(grid: Grid, boxes: list[Box]):
     return oracle.cells_of_rows(grid.levels, unpack(grid, boxes).tolist())
 
 
-@DETERMINISTIC
+@CASES
 @given(rule_sets())
 def test_covers_hold_the_enumerated_cells_once(case) -> None:
     levels, rules = case
@@ -78,7 +78,7 @@ def test_covers_hold_the_enumerated_cells_once(case) -> None:
     assert count_union(grid, boxes) == len(expected)
 
 
-@DETERMINISTIC
+@CASES
 @given(rule_sets())
 def test_partition_simplify_merge_and_absorb_keep_the_union(case) -> None:
     levels, rules = case
@@ -94,7 +94,7 @@ def test_partition_simplify_merge_and_absorb_keep_the_union(case) -> None:
         assert len(reduced) <= len(boxes)
 
 
-@DETERMINISTIC
+@CASES
 @given(rule_sets(most=2))
 def test_two_boxes(case) -> None:
     levels, rules = case

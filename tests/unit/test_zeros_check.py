@@ -16,7 +16,7 @@ from keyhole.zeros.vocabulary import make_vocabulary
 from keyhole.zeros.zeros import Zeros, make_zeros
 from tests.oracle import boxes as oracle
 
-DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=200, database=None)
+CASES = settings(max_examples=200)
 LEVELS = (2, 3, 3)
 VARIABLES = tuple(Variable(f"V{j}", tuple(str(x) for x in range(size))) for j, size in enumerate(LEVELS))
 
@@ -51,7 +51,7 @@ rule_lists = st.lists(st.lists(one_box, max_size=2), max_size=5)
 records = st.lists(st.tuples(st.integers(-1, 1), st.integers(-1, 2), st.integers(-1, 2)), max_size=12)
 
 
-@DETERMINISTIC
+@CASES
 @given(rule_lists, records, st.booleans())
 def test_check_agrees_with_enumeration(rules, rows, with_blanks: bool) -> None:
     rows = rows if with_blanks else [tuple(abs(answer) for answer in row) for row in rows]

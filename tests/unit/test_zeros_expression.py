@@ -22,7 +22,7 @@ from keyhole.zeros.translate import to_boxes
 from keyhole.zeros.vocabulary import make_vocabulary
 from tests.oracle import boxes as oracle
 
-DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=300, database=None)
+CASES = settings(max_examples=300)
 VARIABLES = (
     Variable("AGE", ("1", "2", "3", "4"), ("0-13", "14-15", "16 to 17", "18+")),
     Variable("MARST", ("1", "2", "6")),
@@ -104,7 +104,7 @@ conditions = st.recursive(
 )
 
 
-@DETERMINISTIC
+@CASES
 @given(conditions)
 def test_round_trip(condition) -> None:
     assert parse(format_expression(condition)) == condition
@@ -195,7 +195,7 @@ meanings = st.recursive(
 )
 
 
-@DETERMINISTIC
+@CASES
 @given(meanings)
 def test_meaning_agrees_with_enumeration(condition) -> None:
     assert cells(_write(condition)) == oracle.impossible_cells(LEVELS, [condition])
@@ -216,7 +216,7 @@ def refusal(text: str) -> str:
     return ""
 
 
-@settings(DETERMINISTIC, max_examples=1000)
+@settings(CASES, max_examples=1000)
 @given(st.lists(pieces, max_size=25).map(" ".join) | st.lists(pieces, max_size=25).map("".join) | st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     message = refusal(text)

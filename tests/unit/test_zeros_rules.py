@@ -19,11 +19,8 @@ VETSTAT = Variable("VETSTAT", ("1", "2", "3"))
 VARIABLES = (AGE, MARST, VETSTAT)
 LEVELS = (4, 3, 3)
 YOUNG = ("and", [("is", 0, {0}), ("is", 1, {0, 1})])
-DETERMINISTIC = settings(
-    derandomize=True,
-    deadline=None,
+CASES = settings(
     max_examples=150,
-    database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
@@ -237,7 +234,7 @@ SIGNS = "{ } [ ] , ; * \" ' &a *a | > # ! ? \0"
 pieces = st.sampled_from([*WORDS.split(), *SIGNS.split(" "), "\n", "\n  - ", "- ", ": ", "\t"])
 
 
-@DETERMINISTIC
+@CASES
 @given(st.sampled_from(["a.csv", "a.yaml"]), st.lists(pieces, max_size=20).map("".join) | st.text(max_size=40))
 def test_any_file_is_read_or_refused(tmp_path: Path, name: str, text: str) -> None:
     try:

@@ -6,6 +6,7 @@ accepted. Choices that exclude each other (population, fraction) count as one wh
 
 import difflib
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ ALIASES = {"keyVars": "keys", "weightVar": "weight", "hhId": "household"}
 LENGTH_LIMIT = 1_000_000
 DEPTH_LIMIT = 3
 LONGEST_NAME = 60
+UNFIT_IN_A_NAME = ("Cc", "Cs")
+"""Control characters and halves of characters: no file system takes them all."""
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 Value = str | list[Any] | dict[str, Any] | None
@@ -124,6 +127,8 @@ def _scalar(parameter: click.Parameter, value: Value, folder: Path, ctx: click.C
     if not isinstance(value, str):
         raise click.BadParameter("takes one value")
     if isinstance(parameter.type, click.Path):
+        if any(unicodedata.category(character) in UNFIT_IN_A_NAME for character in value):
+            raise click.BadParameter("is not the name of a file")
         value = str(folder / value)
     parameter.type.convert(value, parameter, ctx)
     return value
