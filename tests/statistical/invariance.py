@@ -30,7 +30,7 @@ class Setting:
     records: int = 4
     levels: tuple[int, ...] = (2, 3, 2)
     profiles: int = 3
-    capacity: int = 32
+    capacity: int = 64
 
     @property
     def prior(self) -> Prior:

@@ -95,7 +95,7 @@ def balance(rng, records, prior, state, work):
     """Impute, so that there is something to forget; move with the impossible people integrated out; impute again."""
     impute(rng, records, prior, state, work)
     zeros.tally_answers(rng, records, prior, state, work)
-    zeros.conditioned_balance(rng, records, prior, state, work, (*5 * zeros.BALANCE[:1], *20 * zeros.BALANCE[1:]))
+    zeros.conditioned_balance(rng, records, prior, state, work, (*5 * zeros.BALANCE[:1], *20 * zeros.BALANCE[1:3]))
     impute(rng, records, prior, state, work)
     zeros.draw_impossible_answers(rng, records, prior, state, work)
     zeros.drop_empty_profiles(rng, records, prior, state, work)

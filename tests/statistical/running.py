@@ -5,7 +5,7 @@ from functools import cache
 
 import numba
 
-from keyhole.kernels import concentrations, labels, levels, profiles, seats, splitmerge, sweep, weights
+from keyhole.kernels import concentrations, labels, levels, memberships, profiles, seats, splitmerge, sweep, weights
 from keyhole.kernels.state import Prior
 from keyhole.kernels.work import Work, make_work
 from tests.statistical.prior_pool import Pool, one_records, one_state
@@ -20,6 +20,7 @@ STEPS: dict[str, tuple[Callable, ...]] = {
         weights.draw_weights,
         profiles.draw_profiles,
     ),
+    "memberships": (memberships.draw_memberships, profiles.tally_answers, profiles.drop_empty_profiles),
     "weight concentration": (weights.draw_weight_concentration, weights.draw_weights),
     "base strength": (levels.draw_base_strength, profiles.draw_profiles),
     "base level": (levels.draw_base_level, profiles.draw_profiles),

@@ -18,10 +18,12 @@ from scipy.stats import ks_2samp
 from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
 from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
+from keyhole.kernels.memberships import draw_memberships
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
@@ -155,7 +157,14 @@ def quantities(records, state):
     )
 
 
-BALANCE = (move_profiles, move_weight_concentration, move_concentrations)
+def move_memberships(rng, records, prior, state, work, share):
+    """Concentrations and memberships together; return 1 - p_0."""
+    draw_memberships(rng, records, prior, state, work)
+    tally_answers(rng, records, prior, state, work)
+    return sum_grid(work.grid.phi, state.seating, prior.rules.grid_possible[0] == 1, work.grid)
+
+
+BALANCE = (move_profiles, move_weight_concentration, move_concentrations, move_memberships)
 
 
 def chance_of_few(n, share):
@@ -201,6 +210,13 @@ def conditioned_sweep(rng, records, prior, state, work):
         kernel(rng, records, prior, state, work)
 
 
+def gather_sometimes(rng, records, prior, state, work):
+    """The step that not every sweep makes."""
+    if rng.random() < prior.membership_rate:
+        draw_memberships(rng, records, prior, state, work)
+        tally_answers(rng, records, prior, state, work)
+
+
 def test_the_parts_make_the_sweep(rng):
     """The list of kernels above is that of run_sweep: same generator, same bits."""
     bench = CASES["hdp adaptive"]
@@ -208,7 +224,7 @@ def test_the_parts_make_the_sweep(rng):
     twin = State(*(field.copy() for field in state))
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(5):
-        for kernel in (*BEFORE_IMPUTING, draw_balance, draw_impossible, *AFTER_IMPUTING):
+        for kernel in (*BEFORE_IMPUTING, draw_balance, gather_sometimes, draw_impossible, *AFTER_IMPUTING):
             kernel(ours, records, bench.prior, state, work)
         run_sweep(theirs, records, bench.prior, twin, work)
     assert ours.random() == theirs.random()

@@ -7,7 +7,7 @@ from tests.statistical.invariance import SETTINGS, check_invariance
 from tests.statistical.quantities import NAMES
 from tests.statistical.running import run_step
 
-KERNELS = ("seats", "labels", "splits and merges", "weights", "profiles", "concentrations", "sweep")
+KERNELS = ("seats", "labels", "splits and merges", "weights", "profiles", "concentrations", "memberships", "sweep")
 ONLY_ADAPTIVE = ("base strength", "base level")
 ONLY_HDP = ("weight concentration",)
 
@@ -20,7 +20,7 @@ def steps_of(setting):
     if not setting.finite:
         steps += ONLY_HDP
         if not setting.adaptive:
-            steps.remove("concentrations")
+            steps = [step for step in steps if step not in ("concentrations", "memberships")]
     return steps
 
 

@@ -11,6 +11,10 @@ being found exactly, one coordinate at a time, in steps of random length:
              where they are possible.
 The profile is picked among those that have tables of records; or, in `hdp`, among all, k with probability beta_k.
 The latter is one more draw from G_0 that is made and forgotten: with it beta_k has the shape m_k + 1 in place of m_k.
+
+A move is first judged by a guess of 1 - p_0, in which only people whose answers all come from one profile change; the
+exact one is a hundred times dearer and found only for moves that pass (Christen and Fox 2005). The ratio of the second
+stage has the first stage's probability of the way back, guessed from the new state, over that of the way there.
 """
 
 import math
@@ -23,7 +27,7 @@ from keyhole.kernels.balanced_concentrations import (
     move_weight_concentration,
 )
 from keyhole.kernels.boxes import fill_set_factors
-from keyhole.kernels.grid import fill_phi, multiply_out, own_share, sum_grid
+from keyhole.kernels.grid import fill_phi, multiply_all, multiply_out, sum_grid
 from keyhole.kernels.impossible import append_remainder
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.openings import make_book, open_profile
@@ -146,11 +150,22 @@ def move_phi(phi, own, moved, weight, new, scale, out):
 
 
 @kernel
+def sum_all(phi):
+    """Return the sum over boxes of phi for the set of all variables."""
+    value = 0.0
+    for lane in range(phi.shape[1]):
+        value += phi[phi.shape[0] - 1, lane]
+    return value
+
+
+@kernel
 def move_profiles(rng, records, prior, state, work, share):
     """Make prior.balance_moves moves of weights and levels; return 1 - p_0."""
     rules, grid, finite, people = prior.rules, work.grid, prior.finite, records.level.shape[0]
     weight, profiles, set_factor = state.weight, state.profile_total[0], work.set_factor
     possible_grid = rules.grid_possible[0] == 1
+    confined = rules.grid_set.shape[0]
+    slope = state.seating[confined, 1] * grid.factorial[confined - 1] * (1.0 if possible_grid else -1.0)
     tables, real_profiles = 0, 0
     for k in range(profiles):
         tables += state.profile_tables[k]
@@ -163,8 +178,9 @@ def move_profiles(rng, records, prior, state, work, share):
         kind = rng.random()
         if k < 0 or weight[k] < SMALLEST or weight[k] > LARGEST:
             continue
-        multiply_out(rules.grid_set, set_factor, k, grid.factor, grid.own)
         j, gain, shift = -1, 0.0, 0.0
+        before = multiply_all(rules.grid_set, set_factor, k)
+        after = before
         if kind < 0.3:
             shift = step * rng.standard_normal()
         else:
@@ -175,24 +191,37 @@ def move_profiles(rng, records, prior, state, work, share):
             if j < 0:
                 continue
             swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
-        moved = grid.own
-        if j >= 0:
-            moved = grid.moved
-            multiply_out(rules.grid_set, set_factor, k, grid.factor, moved)
+            after = multiply_all(rules.grid_set, set_factor, k)
         if kind >= 0.65:
-            before, after = own_share(grid.own, possible_grid), own_share(moved, possible_grid)
-            if before > SMALLEST and after > SMALLEST:
-                shift = math.log(before) - math.log(after)
+            own, moved = (before, after) if possible_grid else (1.0 - before, 1.0 - after)
+            if own > SMALLEST and moved > SMALLEST:
+                shift = math.log(own) - math.log(moved)
         new, rest = shift_logit(weight[k], 1.0 - weight[k], shift)
         scale = rest / (1.0 - weight[k])
-        new_share = 0.0
-        if new >= SMALLEST and new <= LARGEST:
-            move_phi(grid.phi.ravel(), grid.own.ravel(), moved.ravel(), weight[k], new, scale, grid.trial.ravel())
-            new_share = sum_grid(grid.trial, state.seating, possible_grid, grid)
-        if new_share > 0.0:
+        accepted = new >= SMALLEST and new <= LARGEST
+        if accepted:
             gain += shape * math.log(new / weight[k]) + others * math.log(scale)
-            gain -= people * math.log(new_share / share)
-        if new_share <= 0.0 or -rng.standard_exponential() >= gain:
+            single = sum_all(grid.phi)
+            change = slope * (scale * (single - weight[k] * before) + new * after - single)
+            there = -math.inf
+            if share + change > 0.0:
+                there = gain - people * math.log1p(change / share)
+            accepted = -rng.standard_exponential() < there
+        if accepted:
+            multiply_out(rules.grid_set, set_factor, k, grid.factor, grid.moved)
+            if j >= 0:
+                swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
+            multiply_out(rules.grid_set, set_factor, k, grid.factor, grid.own)
+            if j >= 0:
+                swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
+            move_phi(grid.phi.ravel(), grid.own.ravel(), grid.moved.ravel(), weight[k], new, scale, grid.trial.ravel())
+            new_share = sum_grid(grid.trial, state.seating, possible_grid, grid)
+            accepted = new_share > 0.0 and new_share > change
+            if accepted:
+                back = -gain - people * math.log1p(-change / new_share)
+                gain -= people * math.log(new_share / share)
+                accepted = -rng.standard_exponential() < gain + min(back, 0.0) - min(there, 0.0)
+        if not accepted:
             if j >= 0:
                 swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
             continue

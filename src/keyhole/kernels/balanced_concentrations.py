@@ -15,8 +15,8 @@ from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 
 SMALLEST = 1e-300
 
-SMALL_STEP, STEP_RANGE = -4.0, 5.0
-"""Steps of logarithms have a standard deviation between exp(-4) and exp(1), its own logarithm uniform."""
+SMALL_STEP, STEP_RANGE = -2.0, 3.5
+"""Steps of logarithms have a standard deviation between exp(-2) and exp(1.5), its own logarithm uniform."""
 
 CONCENTRATION_MOVES = 4
 STICK_STEP = 0.4

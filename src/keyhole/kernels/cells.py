@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import kernel, summing_kernel
 from keyhole.kernels.state import Floats, Integers
 
 
@@ -25,8 +25,8 @@ class CellWork(NamedTuple):
 
     factor : float64 (f, K)
         Probability of the event's part in variable j under profile k.
-    low, high : float64 (K, 2^(f / 2 + 1)), (K, 2^(f / 2))
-        Products over sets of the first and of the other variables.
+    low, high : float64 (2^(f / 2 + 1), K), (2^(f / 2), K)
+        Products over sets of the first and of the other variables; at least four and two rows.
     phi : float64 (2^(f / 2), 2^(f / 2 + 1))
     block : float64 (2^f, lanes)
         (|T| - 1)! phi(T).
@@ -56,14 +56,15 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
         lanes = 32 if variables <= 10 else 16  # measured: more lanes are faster until `sums` outgrows the cache
     sets = 1 << variables
     lower = 1 << min((variables + 2) // 2, variables)
+    rows, columns = max(sets // lower, 2), max(lower, 4)
     members = np.zeros(sets, np.int64)
     for mask in range(1, sets):
         members[mask] = members[mask >> 1] + (mask & 1)
     return CellWork(
         factor=np.zeros((variables, profiles)),
-        low=np.zeros((profiles, lower)),
-        high=np.zeros((profiles, sets // lower)),
-        phi=np.zeros((sets // lower, lower)),
+        low=np.zeros((columns, profiles)),
+        high=np.zeros((rows, profiles)),
+        phi=np.zeros((rows, columns)),
         block=np.zeros((sets, lanes)),
         sums=np.zeros((max(sets // 2, 1), variables, lanes)),
         total=np.zeros((variables, lanes)),
@@ -73,32 +74,52 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
 
 
 @kernel
+def multiply_sets(first, last, profiles, factor, out):
+    """Fill row `mask` of `out` with row 0 times the product of factor[j] over the variables first + j in the mask."""
+    for j in range(first, last):
+        half = 1 << (j - first)
+        for mask in range(half):
+            for k in range(profiles):
+                out[half + mask, k] = out[mask, k] * factor[j, k]
+
+
+@summing_kernel
+def multiply_tables(upper, lower, profiles, high, low, phi):
+    """Fill phi = high low', two rows and four columns at a time, so that what is read is used several times."""
+    for top in range(0, upper, 2):
+        for mask in range(0, lower, 4):
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            e, f, g, h = 0.0, 0.0, 0.0, 0.0
+            for k in range(profiles):
+                x, y = high[top, k], high[top + 1, k]
+                a += x * low[mask, k]
+                b += x * low[mask + 1, k]
+                c += x * low[mask + 2, k]
+                d += x * low[mask + 3, k]
+                e += y * low[mask, k]
+                f += y * low[mask + 1, k]
+                g += y * low[mask + 2, k]
+                h += y * low[mask + 3, k]
+            phi[top, mask], phi[top, mask + 1], phi[top, mask + 2], phi[top, mask + 3] = a, b, c, d
+            phi[top + 1, mask], phi[top + 1, mask + 1], phi[top + 1, mask + 2], phi[top + 1, mask + 3] = e, f, g, h
+
+
+@kernel
 def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block, members, factorial):
     """Fill block[:, lane] with (|T| - 1)! phi(T) for every set T of variables, from `factor`.
 
     Plainly: phi[mask] = sum_k weight[k] prod_{j in mask} factor[j, k]. The mask is cut in two, and phi is the
-    product of a matrix over upper halves and profiles with one over profiles and lower halves.
+    product of a matrix over upper halves and profiles with one over lower halves and profiles.
     """
     cut = min((variables + 2) // 2, variables)
     lower, upper = 1 << cut, 1 << (variables - cut)
     for k in range(profiles):
-        low[k, 0] = 1.0
-        high[k, 0] = weight[k]
-        for j in range(cut):
-            half = 1 << j
-            for mask in range(half):
-                low[k, half + mask] = low[k, mask] * factor[j, k]
-        for j in range(cut, variables):
-            half = 1 << (j - cut)
-            for mask in range(half):
-                high[k, half + mask] = high[k, mask] * factor[j, k]
+        low[0, k] = 1.0
+        high[0, k] = weight[k]
+    multiply_sets(0, cut, profiles, factor, low)
+    multiply_sets(cut, variables, profiles, factor, high)
+    multiply_tables(upper, lower, profiles, high, low, phi)
     for top in range(upper):
-        for mask in range(lower):
-            phi[top, mask] = 0.0
-        for k in range(profiles):
-            scale = high[k, top]
-            for mask in range(lower):
-                phi[top, mask] += scale * low[k, mask]
         for mask in range(lower):
             whole = top << cut | mask
             if whole > 0:

@@ -112,9 +112,15 @@ def sum_grid(phi, seating, possible, grid):
 
 
 @kernel
-def own_share(own, possible):
-    """Return the probability that somebody whose answers all come from one profile is possible."""
+def multiply_all(grid_set, set_factor, k):
+    """Return the probability that somebody whose answers all come from profile k lies in one of the boxes."""
+    variables, lanes = grid_set.shape
     value = 0.0
-    for lane in range(own.shape[1]):
-        value += own[own.shape[0] - 1, lane]
-    return value if possible else 1.0 - value
+    for lane in range(lanes):
+        product = 1.0
+        for j in range(variables):
+            s = grid_set[j, lane]
+            if s >= 0:
+                product *= set_factor[s, k]
+        value += product
+    return value

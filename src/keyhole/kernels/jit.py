@@ -69,7 +69,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Division by zero follows NumPy, which lets loops with divisions use vector instructions.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return _compile(function, fastmath=False)
+
+
+def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function whose sums may be taken in any order, so that they use vector instructions."""
+    return _compile(function, fastmath={"reassoc", "contract"})
+
+
+def _compile(function: Callable[..., Any], fastmath: Any) -> Callable[..., Any]:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "fastmath": fastmath}
     before = config.CACHE_DIR
     config.CACHE_DIR = str(CACHE_FOLDER or "")
     try:

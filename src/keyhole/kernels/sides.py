@@ -151,12 +151,13 @@ def allocate_members(
 
 @kernel
 def allocate_leaves(
-    rng, rules, leaf, slot_a, slot_b, leaf_side, count, answers, strength, base_level, tables_a, tables_b, extra
+    rng, rules, leaf, slot_a, slot_b, leaf_side, count, answers, strength, base_level, tables_a, tables_b, extra,
+    propose
 ):  # fmt: skip
     """Let imputed blocks choose sides after the members, one step for all blocks of a leaf.
 
-    slot_b < 0: propose, the blocks of slot_a are parted into those that stay and leaf_side. Else the choice is
-    replayed from the two slots. The blocks of a leaf are labelled: log q has no binomial coefficient.
+    With `propose` the blocks of both slots (slot_b < 0: there is only one) are parted anew, leaf_side of them for b;
+    else the choice is replayed. The blocks of a leaf are labelled: log q has no binomial coefficient.
     Return log q, and the tables at the two sides, imputed ones included.
     """
     log_q = 0.0
@@ -178,10 +179,10 @@ def allocate_leaves(
                 shape = strength[j] * base_level[v]
                 odds *= (shape + count[1, v]) * (strength[j] + answers[0, j])
                 odds /= (shape + count[0, v]) * (strength[j] + answers[1, j])
-            if slot_b >= 0:
-                moved = leaf[slot_b, y]
-            else:
+            if propose:
                 moved = draw_binomial(rng, blocks, odds / (1.0 + odds))
+            else:
+                moved = leaf[slot_b, y]
             leaf_side[y] = moved
             log_q -= blocks * math.log1p(odds)
             if moved > 0:
@@ -210,10 +211,10 @@ def log_split_likelihood(level_start, base_strength, base_level, count, answers)
 
 
 @kernel
-def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a, slot_b, label_b):
+def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a, slot_b, label_b, propose):
     """Seat a, b, the members and the imputed blocks; return log q, tables of records at b, and all tables at a and b.
 
-    Proposes when label_b < 0, else replays.
+    With `propose` the sides are drawn, else they are what the labels say.
     """
     count, answers = sides.side_count, sides.side_answers
     extra = 1.0 if finite else 0.0
@@ -227,13 +228,13 @@ def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a
         log_q, real_b = allocate_members(
             rng, sides.level, sides.seat, sides.table_label, sides.member_record, sides.member_table,
             sides.member_side, members, count, answers, sides.base_strength, sides.base_level, extra, float(real_b),
-            scan == 0, label_b < 0 or scan < SCANS - 1, label_b,
+            scan == 0, propose or scan < SCANS - 1, label_b,
         )  # fmt: skip
     tables_a, tables_b = members + 2 - real_b, real_b
     if sides.leaf.shape[0] > 0:
         more_q, tables_a, tables_b = allocate_leaves(
             rng, rules, sides.leaf, slot_a, slot_b, sides.leaf_side, count, answers, sides.base_strength,
-            sides.base_level, tables_a, tables_b, extra,
+            sides.base_level, tables_a, tables_b, extra, propose,
         )  # fmt: skip
         log_q += more_q
     return log_q, real_b, tables_a, tables_b

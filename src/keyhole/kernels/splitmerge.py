@@ -1,16 +1,23 @@
-"""Split and merge: MODEL.md section 3b. Jain-Neal with tables as observations, sequential allocation (Dahl).
+"""Split, merge and part anew: MODEL.md section 3b. Jain-Neal with tables as observations, launched as in sides.py.
 
 beta and theta are integrated out, so they are stale afterwards: they must be drawn anew before anything reads
-them. Table a is picked at random. Then, with probability 1/2 each, either
+them. Table a is picked at random. Then, with probability 1/4, 1/4 and 1/2,
     split: table b is another table with the label of a; b opens a new profile; all other tables of that label
            choose a side one after the other, in random order, with weights m_side f(table | side so far);
-    merge: b is a table of another profile, picked at random; the allocation is replayed with forced choices.
+    merge: b is a table of another profile, picked at random; the allocation is replayed with forced choices;
+    part anew: b is any table with another label; all tables of the two profiles but a and b choose again.
 q is the product of the chosen probabilities. The log ratio of a split is
     log gamma + lnGamma(m_a) + lnGamma(m_b) - lnGamma(m_a + m_b) + log f(A_a) + log f(A_b) - log f(A) - log q
     + log (r - 1) - log P - log r_b,
 the last three for the choice of b: r tables and P profiles before the split, r_b tables at b's side.
 In `mixed` log gamma is replaced by the log of the number of empty profiles, and m by m + 1 within lnGamma.
 f is the Dirichlet-multinomial likelihood. A merge has minus that.
+
+To part anew is a merge and a split in one step, without the merged state between them, which is often far too
+improbable: two profiles "men at work, women" become "people at work, women at home". Two launching states are drawn,
+one for the replay of what is, one for the proposal. The log ratio is the difference of
+    lnGamma(m_a) + lnGamma(m_b) + log f(A_a) + log f(A_b) - log q - log (tables of records with another label than a)
+of the new and the old state; the last term because b is picked from those tables.
 
 With rules, imputed blocks take part: m counts them too, while a, b, r and P are about tables of records.
 """
@@ -49,17 +56,18 @@ def apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, 
         label = label_b if sides.member_side[x] == 1 else label_a
         sides.table_label[sides.member_record[x], sides.member_table[x]] = label
     sides.profile_tables[label_a], sides.profile_tables[label_b] = tables_a, tables_b
-    sides.real_tables[label_a] -= real_b
+    sides.real_tables[label_a] = members + 2 - real_b
     sides.real_tables[label_b] = real_b
     for v in range(sides.level_count.shape[0]):
         sides.level_count[v, label_a] = sides.side_count[0, v]
         sides.level_count[v, label_b] = sides.side_count[1, v]
     if sides.leaf.shape[0] > 0:
-        slot_a, slot_b = sides.slot[label_a], new_slot(sides.slot_total, sides.leaf)
-        sides.slot[label_b] = slot_b
+        if sides.slot[label_b] < 0:
+            sides.slot[label_b] = new_slot(sides.slot_total, sides.leaf)
+        slot_a, slot_b = sides.slot[label_a], sides.slot[label_b]
         for y in range(sides.leaf_side.shape[0]):
+            sides.leaf[slot_a, y] += sides.leaf[slot_b, y] - sides.leaf_side[y]
             sides.leaf[slot_b, y] = sides.leaf_side[y]
-            sides.leaf[slot_a, y] -= sides.leaf_side[y]
 
 
 @kernel
@@ -124,7 +132,9 @@ def draw_splits_and_merges(rng, records, prior, state, work):
         work.slot_total, work.leaf, work.leaf_side,
     )  # fmt: skip
     real_tables[: state.profile_total[0]] = 0
+    tables = 0.0
     for i in range(n):
+        tables += state.table_total[i]
         for t in range(state.table_total[i]):
             real_tables[state.table_label[i, t]] += 1
     for _ in range(prior.split_merge_proposals):
@@ -134,13 +144,19 @@ def draw_splits_and_merges(rng, records, prior, state, work):
             empty += state.profile_tables[k] == 0
         i_a, t_a = pick_table(rng, state.table_total, variables)
         label_a = state.table_label[i_a, t_a]
-        split = rng.random() < 0.5
+        u = rng.random()
+        split, anew = u < 0.25, u >= 0.5
         if split and (real_tables[label_a] < 2 or (finite and empty == 0)):
             continue
         if not split and profiles < 2:
             continue
         label_b = label_a
-        if not split:
+        i_b, t_b = i_a, t_a
+        if anew:
+            while label_b == label_a:
+                i_b, t_b = pick_table(rng, state.table_total, variables)
+                label_b = state.table_label[i_b, t_b]
+        elif not split:
             label_b = pick_other_profile(rng, real_tables, state.profile_total[0], profiles, label_a)
         for label in range(2):
             expand_profile(
@@ -151,7 +167,7 @@ def draw_splits_and_merges(rng, records, prior, state, work):
             i_b, t_b = pick_labelled_table(
                 rng, state.table_total, state.table_label, label_a, real_tables[label_a] - 1, i_a, t_a
             )
-        else:
+        elif not anew:
             i_b, t_b = pick_labelled_table(
                 rng, state.table_total, state.table_label, label_b, real_tables[label_b], -1, -1
             )
@@ -161,15 +177,30 @@ def draw_splits_and_merges(rng, records, prior, state, work):
         )  # fmt: skip
         log_q, real_b, tables_a, tables_b = allocate_both(
             rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, work.slot[label_a],
-            -1 if split else work.slot[label_b], -1 if split else label_b,
+            -1 if split else work.slot[label_b], label_b, split,
         )  # fmt: skip
         before, without = (profiles, empty) if split else (profiles - 1, empty + 1)
         ratio = log_label_ratio(finite, state.weight_concentration[0], without, tables_a, tables_b)
         ratio += log_split_likelihood(
             records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
         )
-        ratio += math.log(members + 1.0) - math.log(before) - math.log(real_b) - log_q
+        if anew:
+            ratio -= log_q + math.log(tables - real_tables[label_a])
+            log_q, real_b, tables_a, tables_b = allocate_both(
+                rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, work.slot[label_a], work.slot[label_b],
+                label_b, True,
+            )  # fmt: skip
+            ratio -= log_label_ratio(finite, state.weight_concentration[0], without, tables_a, tables_b)
+            ratio -= log_split_likelihood(
+                records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
+            )
+            ratio += log_q + math.log(tables - (members + 2.0 - real_b))
+        else:
+            ratio += math.log(members + 1.0) - math.log(before) - math.log(real_b) - log_q
         if -rng.standard_exponential() >= (ratio if split else -ratio):
+            continue
+        if anew:
+            apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, real_b)
             continue
         if not split:
             apply_merge(sides, members, label_a, label_b, i_b, t_b)

@@ -106,6 +106,8 @@ class Prior(NamedTuple):
         Proposals in each sweep.
     balance_moves : int
         Moves in each sweep with the impossible people integrated out; without rules there are none.
+    membership_rate : float
+        Probability that a sweep draws concentrations and memberships together.
     rules : Rules
         Impossible combinations.
     """
@@ -119,6 +121,7 @@ class Prior(NamedTuple):
     shape_sd: float
     split_merge_proposals: int
     balance_moves: int
+    membership_rate: float
     rules: Rules
 
 

@@ -17,6 +17,56 @@ FULL = 1  # no room for another profile: the chain is lost and must not be used
 GROW = 2  # stopped before a sweep that may need more room: enlarge the state and go on
 NOT_A_NUMBER = 3
 
+MOST_VARIABLES = 12
+"""With more the sums of memberships.py would cost more than they give."""
+
+
+class Members(NamedTuple):
+    """Scratch for memberships.py; without rows when there are too many variables for it.
+
+    slots : int64 (power of two above 2 n,)
+        Groups of equal records by hash, -1 where there is none.
+    group_first, group_size : int64 (n,)
+    following : int64 (n,)
+        The next record of the same group, -1 after the last.
+    sums : float64 (n, J)
+        A(b) of every group.
+    tables : int64 (n,)
+        Tables drawn for each record.
+    several : int64 (n,)
+        Groups with records at more than one table.
+    chosen : int64 (P,)
+        The profiles that take part.
+    cells : CellWork
+    """
+
+    slots: Integers
+    group_first: Integers
+    group_size: Integers
+    following: Integers
+    sums: Floats
+    tables: Integers
+    several: Integers
+    chosen: Integers
+    cells: CellWork
+
+
+def make_members(records: int, variables: int, capacity: int) -> Members:
+    """Allocate scratch for this many records, variables and profiles."""
+    if variables > MOST_VARIABLES:
+        records, variables, capacity = 0, 1, 0
+    return Members(
+        slots=np.zeros(1 << (2 * records).bit_length(), np.int64),
+        group_first=np.zeros(records, np.int64),
+        group_size=np.zeros(records, np.int64),
+        following=np.zeros(records, np.int64),
+        sums=np.zeros((records, variables)),
+        tables=np.zeros(records, np.int64),
+        several=np.zeros(records, np.int64),
+        chosen=np.zeros(capacity, np.int64),
+        cells=make_cell_work(variables, capacity),
+    )
+
 
 class Work(NamedTuple):
     """Scratch arrays. P stands for the capacity in profiles, a multiple of 8.
@@ -64,6 +114,7 @@ class Work(NamedTuple):
         Imputed blocks that a proposed split puts at b's side.
     grid : Grid
         For moves with the impossible people integrated out.
+    members : Members
     """
 
     status: Integers
@@ -96,6 +147,7 @@ class Work(NamedTuple):
     leaf: Integers
     leaf_side: Integers
     grid: Grid
+    members: Members
 
 
 def make_work(
@@ -136,4 +188,5 @@ def make_work(
         leaf=np.zeros((3 * proposals if types else 0, int(rules.leaf_start[-1])), np.int64),
         leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
         grid=make_grid(rules, levels),
+        members=make_members(records, variables, capacity),
     )

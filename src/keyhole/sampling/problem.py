@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
-from keyhole.kernels.state import Floats, Integers, Prior, Records
+from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules
 from keyhole.sampling.rules import count_moves, make_rules, rules_cost
 from keyhole.sampling.start import make_prior
 from keyhole.settings import Settings
@@ -18,6 +18,12 @@ EXACT_STEPS = 4_000_000
 
 PARTICLES = 200
 """Particles of the importance sampler for each cell."""
+
+EVALUATION_SHARE = 0.25
+"""What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
+
+MEMBERSHIP_SHARE = 0.3
+"""What drawing concentrations and memberships together may cost, in sweeps for each sweep."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +65,19 @@ def make_problem(
     if estimator == "exact" and exact_steps(variables) > EXACT_STEPS:
         estimator = "importance"
     rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
-    prior = make_prior(
-        settings.model, settings.prior, rules, balance_moves=count_moves(rules, len(records.level), variables)
-    )
     shared, shared_count = find_shared_cells(records, unique_record)
+    balance_moves = count_moves(rules, len(records.level), variables)
+    sweep = sweep_cost(records, rules, balance_moves)
+    evaluation = (len(cells) + len(shared)) * cell_cost(variables, guess_profiles(settings))
+    prior = make_prior(
+        settings.model,
+        settings.prior,
+        rules,
+        # With rules the imputed people hold profiles together: splits and merges of large ones are hardly ever made.
+        split_merge_proposals=4 if rules is None else 1,
+        balance_moves=balance_moves,
+        membership_rate=min(0.2, MEMBERSHIP_SHARE * sweep / evaluation),
+    )
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = (cells.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable")
@@ -76,7 +91,7 @@ def make_problem(
         profiles=settings.profiles,
         estimator=estimator,
         mc_draws=settings.mc_draws,
-        spacing=choose_spacing(records, len(cells) + len(shared), settings, prior),
+        spacing=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 3), 50)),
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
@@ -96,19 +111,19 @@ def exact_steps(variables: int) -> int:
     return int(3 ** (variables - 1) // 2 + 2 ** (variables - 1))
 
 
-def choose_spacing(records: Records, cells: int, settings: Settings, prior: Prior) -> int:
-    """Return the sweeps between draws for which evaluating risk costs about half of sampling.
+def guess_profiles(settings: Settings) -> int:
+    """Return about how many profiles there will be."""
+    return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 40
 
-    Nanoseconds measured on one core: 70 for each answer in a sweep and a
-    million for what does not depend on the number of records; for each cell 0.6 for each pair of the exact
-    sum and block number, and 0.4 for each profile and set of variables.
-    """
+
+def sweep_cost(records: Records, rules: Rules | None, balance_moves: int) -> float:
+    """Return the nanoseconds of a sweep, about: 70 for each answer, and a million whatever the number of records."""
     n, variables = records.level.shape
-    profiles = settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 40
-    sweep = 1e6 + 70.0 * n * variables
-    if len(prior.rules.box_start) > 1:
-        sweep += rules_cost(prior.rules, prior.balance_moves)
-    exact = 0.2 * variables * exact_steps(variables) + 0.4 * profiles * 2.0**variables
-    other = PARTICLES * variables * variables * profiles * 1.0
-    draw = cells * (exact if exact_steps(variables) <= EXACT_STEPS else other)
-    return int(min(max(math.ceil(2.0 * draw / sweep), 3), 50))
+    return float(1e6 + 70.0 * n * variables) + (0.0 if rules is None else rules_cost(rules, balance_moves))
+
+
+def cell_cost(variables: int, profiles: int) -> float:
+    """Return the nanoseconds of a cell's probability: by pairs of the exact sum, and by profiles and sets."""
+    if exact_steps(variables) > EXACT_STEPS:
+        return float(PARTICLES * variables * variables * profiles)
+    return 0.15 * variables * exact_steps(variables) + 0.12 * profiles * (1 << variables)

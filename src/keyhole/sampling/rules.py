@@ -106,13 +106,13 @@ def count_moves(rules: Rules | None, records: int, variables: int) -> int:
     """Return the moves of kernels/balance.py for each sweep: as many as cost about half of it."""
     if rules is None or not rules.grid_set.size:
         return 0
-    return int(max(min(60 + records * variables / 300, 40e6 / move_cost(rules)), 1))
+    return int(max(min(110 + records * variables / 200, 40e6 / move_cost(rules)), 1))
 
 
 def move_cost(rules: Rules) -> float:
-    """Return the nanoseconds of a move: about 26,000 for ten boxes on eight variables, threefold for each more."""
+    """Return the nanoseconds of a move: about 18,000 for ten boxes on eight variables, threefold for each more."""
     confined, boxes = rules.grid_set.shape
-    return float(2_500.0 * boxes * 3.0 ** (confined - 8) + 1_000.0)
+    return float(1_700.0 * boxes * 3.0 ** (confined - 8) + 1_000.0)
 
 
 def rules_cost(rules: Rules, moves: int) -> float:

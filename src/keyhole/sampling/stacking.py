@@ -21,7 +21,7 @@ from keyhole.sampling.diagnostics import array_stats
 from keyhole.sampling.evaluate import share_possible
 from keyhole.sampling.intervals import TAILS, Estimate
 from keyhole.sampling.modes import Group
-from keyhole.sampling.problem import EXACT_STEPS, exact_steps
+from keyhole.sampling.problem import EXACT_STEPS, cell_cost, exact_steps
 from keyhole.sampling.trace import Trace
 
 MOST_RECORDS = 2_000
@@ -33,7 +33,7 @@ FEWEST_DRAWS = 25
 """Draws of each chain below which there is no tail to smooth."""
 
 BUDGET = 4e9
-"""Nanoseconds for cell probabilities, by the cost that `choose_spacing` assumes, never by the clock."""
+"""Nanoseconds for cell probabilities, by the cost that `cell_cost` assumes, never by the clock."""
 
 SMALLEST = 1e-300
 MOST_STEPS = 10_000
@@ -100,8 +100,7 @@ def choose_cells(records: Records, evaluations: int, profiles: int) -> tuple[Cel
     """Return the cells of records evenly spaced over the file, without missing answers, and how often each occurs."""
     complete = np.flatnonzero((records.level >= 0).all(axis=1))
     variables = records.level.shape[1]
-    cost = 0.2 * variables * exact_steps(variables) + 0.4 * profiles * 2.0**variables
-    most = int(np.clip(BUDGET / (cost * evaluations), 50, MOST_CELLS))
+    most = int(np.clip(BUDGET / (cell_cost(variables, profiles) * evaluations), 50, MOST_CELLS))
     wanted = min(MOST_RECORDS, len(complete))
     while True:
         chosen = complete[np.linspace(0, max(len(complete) - 1, 0), wanted).astype(int)]

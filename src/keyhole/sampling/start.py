@@ -13,7 +13,12 @@ STARTS = (1, 5, 20, 100)
 
 
 def make_prior(
-    model: str, prior: str, rules: Rules | None = None, split_merge_proposals: int = 2, balance_moves: int = 20
+    model: str,
+    prior: str,
+    rules: Rules | None = None,
+    split_merge_proposals: int = 4,
+    balance_moves: int = 20,
+    membership_rate: float = 0.2,
 ) -> Prior:
     """Return the numbers of MODEL.md section 2 for this model and prior."""
     return Prior(
@@ -26,6 +31,7 @@ def make_prior(
         shape_sd=1.0,
         split_merge_proposals=split_merge_proposals,
         balance_moves=balance_moves,
+        membership_rate=membership_rate,
         rules=rules or no_rules(),
     )
 
