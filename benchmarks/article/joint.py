@@ -220,11 +220,15 @@ def try_imputation(fast: bool, draws: int, seed: int) -> tuple[list[Moved], int]
 
 def print_steps(draws: int, seed: int = 1) -> list[dict[str, object]]:
     """Try every step; print what it moves most, and whether that is more than chance."""
-    found: dict[str, list[Moved]] = {name: try_step(step, draws, seed) for name, step in STEPS.items()}
-    found["7 to 9 as printed"] = try_imputation(False, draws, seed)[0]
-    found["7 to 9, fast approximation"] = try_imputation(True, draws, seed)[0]
-    rows = []
-    for name, moved in found.items():
+    tries: dict[str, Callable[[], list[Moved]]] = {
+        f"{name}": lambda step=step: try_step(step, draws, seed)  # type: ignore[misc]
+        for name, step in STEPS.items()
+    }
+    tries["7 to 9 as printed"] = lambda: try_imputation(False, draws, seed)[0]
+    tries["7 to 9, fast approximation"] = lambda: try_imputation(True, draws, seed)[0]
+    rows: list[dict[str, object]] = []
+    for name, attempt in tries.items():
+        moved = attempt()
         worst = [item for item in moved if abs(item.z) > SURE] or moved[:1]
         verdict = "LEAVES the posterior" if abs(moved[0].z) > SURE else "no departure seen"
         told = "; ".join(f"{item.name} {item.before:.3f} to {item.after:.3f} (z = {item.z:+.1f})" for item in worst[:3])
