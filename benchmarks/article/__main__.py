@@ -18,6 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "output" / "article")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--time-limit", default="2m", help="for each run of keyhole")
+    parser.add_argument("--max-sweeps", type=int, help="of each chain of keyhole: the same work on a busy machine")
     parser.add_argument("--largest", type=int, default=10_000, help="leave out larger samples")
     parser.add_argument("--only", help="experiments whose name holds this")
     parser.add_argument("--draws", type=int, default=4_000, help="joint draws for each step")
@@ -47,7 +48,7 @@ def run_tables(chosen: argparse.Namespace) -> None:
             continue
         experiments.print_experiment(experiment)
         for settings in experiments.kinds(experiment):
-            results.append(experiments.run(experiment, settings, chosen.time_limit))
+            results.append(experiments.run(experiment, settings, chosen.time_limit, max_sweeps=chosen.max_sweeps))
             experiments.print_result(results[-1])
     write_text(json_text([experiments.describe(result) for result in results]), chosen.out / "tables.json")
     if not results or not pictures.have_matplotlib():
@@ -70,7 +71,7 @@ def run_profiles(chosen: argparse.Namespace) -> None:
         if chosen.only and chosen.only not in experiment.name:
             continue
         print(f"Choosing K on {experiment.name}, tau1 = {experiment.truth:g}:")
-        choices = parametric.try_range(experiment, chosen.time_limit)
+        choices = parametric.try_range(experiment, chosen.time_limit, chosen.max_sweeps)
         parametric.print_cost(choices, experiment.truth)
         if experiment.truth is not None:
             best = parametric.nearest(choices, experiment.truth)

@@ -5,7 +5,7 @@ over the draws (exact cell probabilities). Then each K is fitted to all records,
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,10 @@ def split_records(sample: pl.DataFrame, seed: int = 10) -> tuple[pl.DataFrame, p
     return sample[rows[held:]], sample[rows[:held]]
 
 
-def score(experiment: Experiment, time_limit: str, settings: dict[str, Any]) -> tuple[float, float]:
+def score(experiment: Experiment, settings: dict[str, Any]) -> tuple[float, float]:
     """Fit nine tenths; return the mean log probability of a held-out record and its standard error."""
     fitted, held = split_records(experiment.sample)
-    chosen = make_settings(time_limit=time_limit, **settings)
+    chosen = make_settings(**settings)
     keys = list(experiment.keys)
     microdata = read_microdata(fitted, keys, experiment.codebook, keys)
     records = encode(microdata)
@@ -63,7 +63,9 @@ def score(experiment: Experiment, time_limit: str, settings: dict[str, Any]) -> 
     return float(value.mean()), float(value.std(ddof=1) / np.sqrt(len(value)))
 
 
-def try_range(experiment: Experiment, time_limit: str, sizes: tuple[int, ...] = RANGE) -> list[Choice]:
+def try_range(
+    experiment: Experiment, time_limit: str, max_sweeps: int | None = None, sizes: tuple[int, ...] = RANGE
+) -> list[Choice]:
     """Score and fit `mixed` for each K, and `hdp` with both priors beside it."""
     models: list[tuple[str, int, dict[str, Any]]] = [
         (f"mixed, K = {size}", size, {"model": "mixed", "profiles": size, "prior": "paper"}) for size in sizes
@@ -72,7 +74,8 @@ def try_range(experiment: Experiment, time_limit: str, sizes: tuple[int, ...] = 
     choices = []
     for name, size, settings in models:
         clock = time.perf_counter()
-        held_out, error = score(experiment, time_limit, settings)
+        settings = {**settings, "max_sweeps": max_sweeps}
+        held_out, error = score(experiment, {**settings, "time_limit": time_limit})
         result = run(experiment, "adaptive", time_limit, **settings)
         tau1 = result.found.tau1
         choices.append(Choice(name, size, held_out, error, tau1.mean, tau1.interval, time.perf_counter() - clock))
@@ -116,8 +119,3 @@ def as_rows(choices: list[Choice]) -> list[dict[str, float]]:
         for choice in choices
         if choice.profiles
     ]
-
-
-def shorten(experiment: Experiment, n: int) -> Experiment:
-    """The same experiment with fewer records, for trials."""
-    return replace(experiment, sample=experiment.sample.head(n))

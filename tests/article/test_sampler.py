@@ -1,4 +1,4 @@
-"""The article's algorithm as benchmarks/article has it: its pieces against plain counts, its steps against the joint law.
+"""The article's algorithm as benchmarks/article has it: its pieces against plain counts, its steps against the joint.
 
 The joint test shows that the harness passes right steps and catches wrong ones; |z| above 5 is chance in 6e-7.
 """
