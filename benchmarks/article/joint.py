@@ -110,6 +110,7 @@ def own_tables(state: State) -> Floats:
 
 STEPS: dict[str, Step] = {
     "1 as printed": step_1,
+    "1, opener repaired": lambda rng, state: step_1_repaired(rng, state, forget=False),
     "1 repaired": step_1_repaired,
     "2 as printed": lambda rng, state: step_2(rng, state),
     "2 repaired": lambda rng, state: step_2(rng, state, repaired=True),

@@ -42,11 +42,14 @@ def step_1(rng: np.random.Generator, state: State) -> None:
     drop_empty(state)
 
 
-def step_1_repaired(rng: np.random.Generator, state: State) -> None:
-    """The same, right: a profile is forgotten before its last answer is redrawn, and the opener's weights know it."""
+def step_1_repaired(rng: np.random.Generator, state: State, forget: bool = True) -> None:
+    """The same, right: a profile is forgotten before its last answer is redrawn, and the opener's weights know it.
+
+    forget=False repairs the opener's weights only.
+    """
     for i, j in np.ndindex(state.z.shape):
         k = state.z[i, j]
-        if np.sum(state.z == k) == 1:
+        if forget and np.sum(state.z == k) == 1:
             state.z[i, j] = 0
             drop_empty(state)
         weight = state.g[i] * state.theta[j][:, state.x[i, j]]
