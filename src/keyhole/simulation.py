@@ -61,9 +61,7 @@ def simulate(
 
 
 def _variables(names: list[str], levels: list[int]) -> list[Variable]:
-    return [
-        Variable(name, tuple(str(x) for x in range(1, size + 1))) for name, size in zip(names, levels, strict=True)
-    ]
+    return [Variable(name, tuple(str(x) for x in range(1, size + 1))) for name, size in zip(names, levels, strict=True)]
 
 
 def check_folder(folder: Path) -> None:
