@@ -11,8 +11,10 @@ import polars as pl
 from keyhole.demo import CODEBOOK, KEYS, RULES, Demonstration, count_truth
 from keyhole.errors import OutputError, SettingsError
 from keyhole.files import explained, json_text, write_text
+from keyhole.microdata import Variable
 from keyhole.sampling.simulate import draw_population
 from keyhole.settings import make_settings
+from keyhole.zeros import read_zeros
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,19 @@ class Simulation:
     truth: dict[str, Any]
 
 
-def simulate(levels: list[int], population: int, sample: int, **settings: Any) -> Simulation:
-    """Draw the parameters from their prior, then people, then a sample without replacement."""
+def simulate(
+    levels: list[int], population: int, sample: int, zeros: str | Path | None = None, **settings: Any
+) -> Simulation:
+    """Draw the parameters from their prior, then people whom the rules allow, then a sample without replacement."""
     chosen = make_settings(**settings)
     if not levels or min(levels) < 2:
         raise SettingsError("levels must be numbers of categories, at least 2 each, for instance 5,2,6")
     if not 2 <= sample <= population:
         raise SettingsError("sample must be at least 2 and at most the population")
-    rng = np.random.default_rng(chosen.seed)
-    codes = draw_population(rng, levels, population, chosen)
     names = [f"K{j + 1}" for j in range(len(levels))]
+    rules = None if zeros is None else read_zeros(zeros, _variables(names, levels))
+    rng = np.random.default_rng(chosen.seed)
+    codes = draw_population(rng, levels, population, chosen, rules)
     people = pl.DataFrame({name: codes[:, j] + 1 for j, name in enumerate(names)})
     drawn = people[np.sort(rng.choice(population, size=sample, replace=False))]
     uniques, tau1, tau2 = count_truth(people, drawn)
@@ -48,10 +53,15 @@ def simulate(levels: list[int], population: int, sample: int, **settings: Any) -
         "model": chosen.model,
         "prior": chosen.prior,
         "seed": chosen.seed,
+        "impossible_cells": 0 if rules is None else rules.impossible_cells,
     }
     return Simulation(
         people, drawn, {name: list(range(1, d + 1)) for name, d in zip(names, levels, strict=True)}, truth
     )
+
+
+def _variables(names: list[str], levels: list[int]) -> list[Variable]:
+    return [Variable(name, tuple(str(x) for x in range(1, size + 1))) for name, size in zip(names, levels, strict=True)]
 
 
 def check_folder(folder: Path) -> None:

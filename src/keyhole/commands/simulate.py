@@ -13,6 +13,7 @@ from keyhole.settings import option_help, option_values
 @click.option("--population", required=True, type=int, metavar="N", help="People in the population.")
 @click.option("--sample", required=True, type=int, metavar="n", help="People in the sample.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new or empty folder.")
+@click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--model", metavar=option_values("model"), help=option_help("model"))
 @click.option("--prior", metavar=option_values("prior"), help=option_help("prior"))
 @click.option("--profiles", metavar=option_values("profiles"), help=option_help("profiles"))
@@ -22,12 +23,16 @@ def command(
     population: int,
     sample: int,
     out: Path,
+    zeros: Path | None,
     model: str | None,
     prior: str | None,
     profiles: str | None,
     seed: str | None,
 ) -> int:
     """Draw parameters from the prior, people from the model, and a simple random sample of them.
+
+    The prior's own numbers (concentrations, base levels and their strength) are drawn too. Rules name the keys K1, K2,
+    ... and their categories 1, 2, ...; nobody whom they call impossible is drawn.
 
     Writes population.csv, sample.csv, codebook.json and truth.json (the true tau1 and tau2) into the folder.
 
@@ -44,7 +49,7 @@ def command(
 
     check_folder(out)
     options = given({"model": model, "prior": prior, "profiles": profiles, "seed": seed})
-    found = simulate([int(size) for size in sizes], population, sample, **options)
+    found = simulate([int(size) for size in sizes], population, sample, zeros, **options)
     write_simulation(found, out)
     truth = found.truth
     click.echo(

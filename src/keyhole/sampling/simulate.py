@@ -5,15 +5,22 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import fill_seating
 from keyhole.kernels.keep import Kept, fill_kept, make_kept
 from keyhole.kernels.population import draw_people
+from keyhole.kernels.possible import draw_possible_people
 from keyhole.kernels.profiles import draw_profiles
 from keyhole.kernels.state import Prior, Records, State
 from keyhole.kernels.weights import draw_weights
 from keyhole.kernels.work import make_work
+from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import empty_state, make_prior
 from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+RARE = 1e-8
+"""Share of possible people below which profiles that were not made explicit would be noticed."""
 
 
 def draw_parameters(
@@ -45,13 +52,26 @@ def draw_parameters(
 
 
 def draw_population(
-    rng: np.random.Generator, levels: list[int], population: int, settings: Settings
+    rng: np.random.Generator, levels: list[int], population: int, settings: Settings, zeros: Zeros | None = None
 ) -> NDArray[np.int32]:
-    """Return the categories (population, J) of people drawn from the model under parameters from its prior."""
+    """Return the categories (population, J) of people drawn from the model under parameters from its prior.
+
+    With rules all are possible: the parameters have their prior, and people are drawn given that the rules allow them.
+    """
     level_start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     prior, records, state = draw_parameters(rng, level_start, settings)
-    kept: Kept = make_kept(state, population)
-    fill_kept(rng, records, prior, state, kept, float(population), 1e-4)
+    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, level_start)
+    everybody = float(population) if rules is None else population / RARE
+    kept: Kept = make_kept(state, everybody)
+    fill_kept(rng, records, prior, state, kept, everybody, 1e-4)
     people = np.zeros((population, len(levels)), np.int32)
-    draw_people(rng, kept, level_start, people)
+    if rules is None:
+        draw_people(rng, kept, level_start, people)
+    else:
+        profiles = int(kept.profile_total[0])
+        cells = make_cell_work(int(np.diff(rules.possible_start).max(initial=1)), profiles, lanes=1)
+        draw_possible_people(
+            rng, rules, kept.weight, kept.level_profile, profiles, kept.seating, level_start, cells, people
+        )
+        rng.shuffle(people)
     return people - level_start[:-1].astype(np.int32)
