@@ -158,10 +158,8 @@ def describe_impossible(block: Block | None, kind: Kind, rule: Rule) -> Impossib
     words, declared = block.get("words") or (), block.get("words_declared") or ()
     listed = [told for told, safe in zip_longest(words, declared) if told is not None and (safe or kind == "internal")]
     if words and len(listed) < block["rules"]:
-        told += f" Listed here: {len(listed)}"
-        told += (
-            ", those whose categories all come from a codebook." if len(listed) < len(words) else ", the first ones."
-        )
+        which = ", those whose categories all come from a codebook" if len(listed) < len(words) else ""
+        told += f" Listed below: {len(listed)} of them{which}."
     return Impossible(True, told, tuple(map(clean_name, listed)))
 
 
