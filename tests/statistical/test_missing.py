@@ -10,7 +10,7 @@ import pytest
 from keyhole.kernels.sweep import fill_missing
 from tests.statistical.test_impossible import CASES, LEVEL, conditioned_sweep, prior_draws, quantities, smallest_p
 
-REPLICATES = 2_500
+REPLICATES = 1_200
 
 
 def run_with_blanks(rng, bench, sweeps, fill=fill_missing):
