@@ -136,18 +136,26 @@ def _encode(
     missing: bool,
 ) -> Encoded:
     """Put a key into bands if it has any, then encode it by codebook, labels or what is observed."""
-    name = column.name
-    labels = table.labels.get(name)
+    labels = table.labels.get(column.name)
     if bands is not None:
-        apart = dict.fromkeys(table.user_missing.get(name, ()), "")
-        apart = {code: label or code for code, label in (apart | _labels(labels, apart)).items()}
-        column, banded = cut(column, bands, apart, table.where, rows)
-        if book is not None and set(banded.categories) - set(book.categories):
-            raise CodebookError(
-                f"the codebook lists '{name}' as it is before --band: list its bands there, or leave it out."
-            )
-        book, labels = book or banded, None
+        column, book = band_column(column, table, book, bands, rows)
+        labels = None
     return encode_column(column, book, labels, table.where, rows, records, insist, missing)
+
+
+def band_column(
+    column: pl.Series, table: Table, book: Variable | None, bands: Bands, rows: NDArray[np.int64]
+) -> tuple[pl.Series, Variable]:
+    """Return a key in bands, and the bands as its categories; codes declared missing stay categories of their own."""
+    name = column.name
+    apart = dict.fromkeys(table.user_missing.get(name, ()), "")
+    apart = {code: label or code for code, label in (apart | _labels(table.labels.get(name), apart)).items()}
+    column, banded = cut(column, bands, apart, table.where, rows)
+    if book is not None and set(banded.categories) - set(book.categories):
+        raise CodebookError(
+            f"the codebook lists '{name}' as it is before --band: list its bands there, or leave it out."
+        )
+    return column, book or banded
 
 
 def _labels(labels: Variable | None, codes: Mapping[str, str]) -> dict[str, str]:
