@@ -58,9 +58,12 @@ def make_table(number: Callable[[int, int], int]) -> bytes:
     for _ in range(number(0, 2)):
         place = number(len(delimiter.join(header)) + 1, len(text))
         text = text[:place] + choose(BREAKS) + text[place:]
-    content = text.encode(choose(ENCODINGS), errors="replace")
-    if number(0, 9) == 0 and content:
-        place = number(0, len(content) - 1)
+    encoding = choose(ENCODINGS)
+    content = text.encode(encoding, errors="replace")
+    # Not in the header or its line end: columns may be named in a message, and the canary would become a name.
+    first = len((delimiter.join(header) + newline).encode(encoding, errors="replace"))
+    if number(0, 9) == 0 and first < len(content):
+        place = number(first, len(content) - 1)
         content = content[:place] + bytes([number(0, 255)]) + content[place + 1 :]
     return content
 
