@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.errors import InputError, KeyholeError, SettingsError
-from keyhole.microdata import Microdata, read_microdata
+from keyhole.microdata import Microdata, SourceOptions, read_microdata
 from keyhole.preparation import population_size, read_rules, settle_contradictions
 from keyhole.settings import make_settings
 from keyhole.zeros import Zeros
@@ -80,6 +80,8 @@ class Given:
     sample: Sample
     drop_contradictions: bool = False
     allow_identifier: Sequence[str] = ()
+    missing: str = "category"
+    reading: SourceOptions = field(default_factory=SourceOptions)
 
 
 def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] = ESTIMATORS) -> tuple[str, ...]:
@@ -121,9 +123,13 @@ def prepare(
     zeros: str | Path | None = None,
     drop_contradictions: bool = False,
     allow_identifier: Sequence[str] = (),
+    missing: Literal["category", "drop", "model"] = "category",
+    reading: SourceOptions | None = None,
 ) -> Given:
-    """Read the data once and refuse what no estimator could use."""
-    microdata = read_microdata(source, keys, codebook, allow_identifier)
+    """Read the data once and refuse what no estimator could use; missing, reading: as `assess` has them."""
+    reading = reading or SourceOptions()
+    make_settings(missing=missing)
+    microdata = read_microdata(source, keys, codebook, allow_identifier, missing, reading)
     rules: Zeros | None = None
     if zeros is not None:
         rules = read_rules(zeros, microdata)
@@ -138,6 +144,8 @@ def prepare(
         make_sample(_with_a_key(microdata), people, rules),
         drop_contradictions,
         tuple(allow_identifier),
+        missing,
+        reading,
     )
 
 
@@ -187,6 +195,8 @@ def _run_ours(
         drop_contradictions=given.drop_contradictions,
         allow_identifier=given.allow_identifier,
         on_progress=on_progress,
+        missing=given.missing,
+        **vars(given.reading),
         **{**settings, **OURS[name].settings},
     )
     unique = found.records.filter(found.records["sample_unique"] == 1)

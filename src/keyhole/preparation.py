@@ -34,6 +34,15 @@ def population_size(population: int | None, fraction: float | None, records: int
     return people
 
 
+def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
+    """The half-sample check counts the truth in the other half, which it cannot where answers are missing."""
+    if self_check and microdata.codes.size and microdata.codes.min() < 0:
+        raise SettingsError(
+            "self-check needs every answer, or the other half does not tell the truth: "
+            "use missing 'category' or 'drop' with it"
+        )
+
+
 def read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
     """Read rules on the variables of these data."""
     return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})

@@ -53,7 +53,10 @@ class Settings(BaseModel):
     )
     mc_draws: int = option(500, "Draws for each cell with the estimator 'monte-carlo'.", low=1, high=1_000_000)
     missing: Literal["category", "drop", "model"] = option(
-        "category", "A blank key value is a category of its own, or its record is dropped (model comes later)."
+        "category",
+        "A blank key value is a category of its own (category), its record is left out (drop), or it is left to the "
+        "model: the record is compared on the answers that it has, and is a sample unique if no other record agrees "
+        "with it on all the answers that both have (model).",
     )
     chains: int = option(4, "Independent chains; their agreement is the test of convergence.", low=1, high=256)
     seed: int = option(1, "Seed; the same seed gives the same numbers.", low=0, high=2**63 - 1)
@@ -79,8 +82,10 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def refuse_what_has_no_effect(self) -> Self:
         """An option that would be ignored is refused, so that nobody believes it was used."""
-        if self.missing == "model":
-            raise ValueError("missing 'model' is not available yet: use 'category' or 'drop'")
+        if self.missing == "model" and self.estimator != "exact":
+            raise ValueError(
+                f"the estimator '{self.estimator}' knows no missing answers: use missing 'category' or 'drop'"
+            )
         if self.model != "mixed" and self.profiles != _default("profiles"):
             raise ValueError("profiles is an option of the model 'mixed': add model 'mixed' or leave it out")
         if self.estimator != "monte-carlo" and self.mc_draws != _default("mc_draws"):

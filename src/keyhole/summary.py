@@ -14,6 +14,10 @@ from keyhole.risk import Fit, Measure, Risk, SelfCheck
 from keyhole.sampling import Diagnosis, Trace
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
+from keyhole.zeros.boxes import fixed_variables
+
+MOST_RULES = 100
+"""Rules told in words."""
 
 RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
@@ -30,8 +34,21 @@ def describe_input(microdata: Microdata, counts: CellCounts, population: int, se
         "sample_uniques": len(counts.unique_record),
         "distinct_cells": counts.distinct,
         "missing": settings.missing,
+        **describe_missing(microdata, counts, settings),
         "ignored_keys": list(microdata.ignored),
         **microdata.reading,
+    }
+
+
+def describe_missing(microdata: Microdata, counts: CellCounts, settings: Settings) -> dict[str, Any]:
+    """What was left to the model; nothing otherwise. undecided: others agree, but each lacks an answer."""
+    if settings.missing != "model":
+        return {}
+    missing = microdata.codes < 0
+    return {
+        "missing_answers": int(missing.sum()),
+        "records_with_missing": int(missing.any(axis=1).sum()),
+        "undecided": counts.undecided,
     }
 
 
@@ -41,7 +58,8 @@ def describe_zeros(
     """The block `zeros`.
 
     p0: mean probability of the impossible cells under the model before they are excluded, null when nothing was
-    sampled; left_out: records that contradicted a rule and were left out.
+    sampled; left_out: records that contradicted a rule and were left out; words: the first rules, each with
+    words_declared: whether it names nothing but categories of a codebook, which tell nothing of the records.
     """
     if zeros is None:
         return None
@@ -53,6 +71,11 @@ def describe_zeros(
         "share": zeros.impossible_cells / microdata.cells,
         "p0": None if p0 is None else float(p0.mean()),
         "left_out": left_out,
+        "words": [f"{rule.label}: {rule.words}" if rule.label else rule.words for rule in zeros.rules[:MOST_RULES]],
+        "words_declared": [
+            all(microdata.variables[j].declared for box in rule.boxes for j in fixed_variables(zeros.grid, box))
+            for rule in zeros.rules[:MOST_RULES]
+        ],
     }
 
 

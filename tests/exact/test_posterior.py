@@ -45,6 +45,8 @@ LEARNED = {
         make_learned_case("hdp, 2 records 3 variables", TWO_BY_THREE),
         make_learned_case("hdp, 3 records 2 variables", THREE_BY_TWO),
         make_learned_case("hdp, 2 records 4 variables", TWO_BY_FOUR),
+        make_learned_case("hdp, missing answers", ((0, -1, 1), (0, 1, -1), (-1, 1, -1))),
+        make_learned_case("mixed, missing answers", ((0, -1, 1), (0, 1, 1)), profiles=2),
         make_learned_case("mixed, 2 profiles", TWO_BY_THREE, profiles=2),
         make_learned_case("mixed, 3 profiles", THREE_BY_TWO, profiles=3),
     )

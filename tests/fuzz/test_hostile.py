@@ -1,20 +1,25 @@
 """Whatever a file, codebook, rule or option holds: an answer or one line, soon, and never a value of the data."""
 
 import gzip
+import json
+import random
 from pathlib import Path
 
+import click
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from keyhole.cli import group
+from keyhole.commands.config import read_config
 from keyhole.microdata import SourceOptions, inspect_source, read_codebook, read_microdata
 from keyhole.zeros import read_zeros
-from tests.fuzz.hostile import CANARY, band_specs, judge, rows_by_the_book, tables, values
+from tests.fuzz.hostile import CANARY, band_specs, judge, rows_by_the_book, seeded_table, seeds, tables, values
 from tests.unit.formats import write
 
-# On every change 1,000 cases in all; the long suite takes twenty times as many.
-LONG = 20
+# On every change 10,000 cases in all; the long suite takes a hundred times as many.
+LONG = 100
 HEALTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -24,7 +29,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def cases(count):
-    """So many cases on every change; 20 times as many behind the marker `long`."""
+    """So many cases on every change; 100 times as many behind the marker `long`."""
     return [count, pytest.param(count * LONG, marks=pytest.mark.long)]
 
 
@@ -32,10 +37,11 @@ def run(property_, count):
     settings(max_examples=count, suppress_health_check=HEALTH)(property_)()
 
 
+MISSING = ("category", "drop", "model")
 codes = values.filter(lambda text: CANARY not in text)
 options = st.builds(
     dict,
-    missing=st.sampled_from(["category", "drop"]),
+    missing=st.sampled_from(MISSING),
     count=st.sampled_from([None, None, None, "C", "B"]),
     bands=st.none() | st.dictionaries(st.sampled_from(["A", "B"]), band_specs, max_size=2),
     # A codebook is no data, and its own codes may be told: no canary there.
@@ -43,20 +49,45 @@ options = st.builds(
 )
 
 
-@pytest.mark.parametrize("count", cases(500))
+KEYS = (["A"], ["A", "B"], ["A", "Größe"])
+
+
+def check_table(path, content, chosen, keys):
+    """Read and inspect a table; what is read holds together."""
+    path.write_bytes(content)
+    reading = SourceOptions(count=chosen["count"], bands=chosen["bands"])
+    found = judge(lambda: read_microdata(path, keys, chosen["codebook"], (), chosen["missing"], reading))
+    if found is not None:
+        assert len(found.codes) == len(found.record_row) >= 2
+        assert found.codes.min(initial=0) >= (-1 if chosen["missing"] == "model" else 0)
+        assert not found.variables or (found.codes >= 0).any(axis=1).all()
+        for j, variable in enumerate(found.variables):
+            assert found.codes[:, j].max() < len(variable.categories)
+    judge(lambda: inspect_source(path))
+
+
+@pytest.mark.parametrize("count", cases(300))
 def test_tables(place, count):
-    @given(tables(), options, st.sampled_from([["A"], ["A", "B"], ["A", "Größe"]]), st.booleans())
+    @given(tables(), options, st.sampled_from(KEYS), st.booleans())
     def check(content, chosen, keys, packed):
         path = place / ("x.csv.gz" if packed else "x.csv")
-        path.write_bytes(gzip.compress(content) if packed else content)
-        reading = SourceOptions(count=chosen["count"], bands=chosen["bands"])
-        found = judge(lambda: read_microdata(path, keys, chosen["codebook"], (), chosen["missing"], reading))
-        if found is not None:
-            assert len(found.codes) == len(found.record_row) >= 2
-            assert found.codes.min(initial=0) >= 0
-            for j, variable in enumerate(found.variables):
-                assert found.codes[:, j].max() < len(variable.categories)
-        judge(lambda: inspect_source(path))
+        check_table(path, gzip.compress(content) if packed else content, chosen, keys)
+
+    run(check, count)
+
+
+@pytest.mark.parametrize("count", cases(4_000))
+def test_many_tables(place, count):
+    @given(seeds)
+    def check(seed):
+        pick = random.Random(seed)
+        chosen = {
+            "missing": pick.choice(MISSING),
+            "count": pick.choice([None, None, None, "C", "B"]),
+            "bands": pick.choice([None, None, {"A": "5y"}, {"A": "0,15"}, {"B": "-5,0,5"}]),
+            "codebook": pick.choice([None, None, {"A": ["1", "2", "a"]}, {"B": ["1", ""]}]),
+        }
+        check_table(place / "x.csv", seeded_table(seed), chosen, pick.choice(KEYS))
 
     run(check, count)
 
@@ -100,22 +131,28 @@ def test_corpus(place):
                 judge(lambda path=path: read_microdata(path, ["A", "B"]))
 
 
-@pytest.mark.parametrize("count", cases(150))
+@pytest.mark.parametrize("count", cases(1_000))
 def test_reading_agrees_with_the_standard_library(place, count):
     plain = st.text(alphabet="ab1 \"',;\n\r", max_size=5)
 
-    @given(st.lists(st.tuples(plain, plain), min_size=2, max_size=8), st.sampled_from([",", ";"]), st.booleans())
-    def check(rows, delimiter, quoted):
+    @given(
+        st.lists(st.tuples(plain, plain), min_size=2, max_size=8),
+        st.sampled_from([",", ";"]),
+        st.booleans(),
+        st.sampled_from([["A", "B"], ["A"], ["B"]]),
+    )
+    def check(rows, delimiter, quoted, keys):
         def written(value):
             return f'"{value.replace(chr(34), chr(34) * 2)}"' if quoted else value
 
         text = "".join(delimiter.join(map(written, row)) + "\n" for row in [("A", "B"), *rows])
         path = place / "x.csv"
         path.write_bytes(text.encode())
-        found = judge(lambda: read_microdata(path, ["A", "B"]))
-        if found is None or not found.variables:
+        found = judge(lambda: read_microdata(path, keys))
+        if found is None:
             return
         expected = rows_by_the_book(text.replace("\r\n", "\n").replace("\r", "\n"), delimiter)[1:]
+        assert {len(row) for row in expected} == {2}, "a row with too few or too many values was accepted"
         header = rows_by_the_book(text, delimiter)[0]
         read = {
             variable.name: [variable.categories[code] for code in found.codes[:, j]]
@@ -128,7 +165,7 @@ def test_reading_agrees_with_the_standard_library(place, count):
     run(check, count)
 
 
-@pytest.mark.parametrize("count", cases(150))
+@pytest.mark.parametrize("count", cases(1_500))
 def test_codebooks(place, count):
     @given(st.text(alphabet='AB:,[]{}"\n -1.0#&*!?|>%@`\t', max_size=40) | st.binary(max_size=30), st.booleans())
     def check(text, is_json):
@@ -139,7 +176,7 @@ def test_codebooks(place, count):
     run(check, count)
 
 
-@pytest.mark.parametrize("count", cases(150))
+@pytest.mark.parametrize("count", cases(1_500))
 def test_rules(place, count):
     data = read_microdata(pl.DataFrame({"A": [1, 2, 3], "B": ["x", "y", CANARY]}), "A,B", {"A": [1, 2, 3]})
     words = ["impossible:", "rules:", "\n", "  - ", "A", "B", " == ", "1", "x", "(", ")", "!", "&", "|", "{", "}", "[",
@@ -154,7 +191,7 @@ def test_rules(place, count):
     run(check, count)
 
 
-@pytest.mark.parametrize("count", cases(150))
+@pytest.mark.parametrize("count", cases(700))
 def test_bands(count):
     frame = pl.DataFrame({"A": [1.0, 2.5, 3.0, None, -4.0] * 5, "B": ["1", " 2", CANARY, "", "1e400"] * 5})
     limits = st.lists(st.floats() | st.integers() | st.sampled_from(["a", None]), max_size=4)
@@ -162,6 +199,28 @@ def test_bands(count):
     @given(st.sampled_from(["A", "B"]), band_specs | limits)
     def check(name, spec):
         judge(lambda: read_microdata(frame, "A,B", options=SourceOptions(bands={name: spec})))
+
+    run(check, count)
+
+
+@pytest.mark.parametrize("count", cases(1_000))
+def test_configs(place, count):
+    command = group.get_command(None, "assess")
+    plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    nested = st.recursive(plain, lambda inner: st.lists(inner, max_size=3), max_leaves=4)
+    names = ["keys", "seed", "json", "out", "fail-above", "keyVars", "x", "chains", "time-limit", "missing", "band"]
+    contents = (
+        st.binary(max_size=60)
+        | st.text(alphabet=":[]{}-?&*!|>'\"#%@, \n\tab1~", max_size=60).map(str.encode)
+        | st.dictionaries(st.sampled_from(names), nested, max_size=4).map(lambda entries: json.dumps(entries).encode())
+    )
+
+    @given(contents, st.sampled_from([".yaml", ".toml"]))
+    def check(content, ending):
+        path = place / f"run{ending}"
+        path.write_bytes(content)
+        found = judge(lambda: read_config(path, click.Context(command)))
+        assert set(found or {}) <= {parameter.name for parameter in command.params}
 
     run(check, count)
 

@@ -112,6 +112,7 @@ def make_summary(
             "p0": 0.86,
             "left_out": seen.left_out,
             "words": ["AGE is 0-9 and MARITAL is married"],
+            "words_declared": [True],
         },
         "model": {"name": "hdp", "prior": "adaptive", "estimator": "exact", "profiles": interval(18.6)},
         "tau1": measure(41.2),

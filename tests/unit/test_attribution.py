@@ -11,10 +11,10 @@ import keyhole
 from keyhole.microdata import count_cells
 from keyhole.risk import Risk
 from keyhole.risk.attribution import FEWEST_DRAWS, MOST_DRAWS, choose_draws, describe_thresholds, rank_uniques
-from keyhole.risk.coarsening import leave_out
 from keyhole.risk.coarser import ask
 from keyhole.risk.households import find_household_risk
 from keyhole.risk.measures import certain_measure
+from keyhole.sampling.events import leave_out
 
 QUICK = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}
 SIZES = {"A": 5, "B": 4, "C": 3, "D": 6}

@@ -9,10 +9,11 @@ import pytest
 
 from keyhole.errors import SettingsError
 from keyhole.microdata import Microdata, Variable, encode
-from keyhole.risk.coarsening import leave_out, make_coarsening
-from keyhole.risk.coarser import Basis, answer, ask, find_event_probabilities, get_kept
-from keyhole.risk.events import make_events
+from keyhole.risk.coarsening import make_coarsening
+from keyhole.risk.coarser import Basis, answer, ask, get_kept
 from keyhole.sampling.evaluate import find_possible_share, find_probabilities
+from keyhole.sampling.event_probabilities import find_event_probabilities
+from keyhole.sampling.events import leave_out, make_events
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import Settings
 from keyhole.zeros import read_zeros

@@ -3,11 +3,13 @@
 import csv
 import json
 
+import polars as pl
 import pytest
 
 from keyhole.cli import main
 from keyhole.comparison import ESTIMATORS, choose_estimators, prepare, run_estimator
 from keyhole.errors import SettingsError
+from tests.unit.formats import write
 
 CLASSICAL_ONLY = "loglinear-main,loglinear-two-way,individual-risk,pitman,zayatz,dankar,k-anonymity"
 DATA = "A,B,C\n" + "".join(f"{i % 7},{i * i % 5},{i % 13 * i % 11}\n" for i in range(120))
@@ -110,3 +112,35 @@ def test_estimators_keep_their_order():
     assert choose_estimators(None) == ESTIMATORS
     with pytest.raises(SettingsError):
         choose_estimators("")
+
+
+def figures(told):
+    """What must be equal: all but times."""
+    return [
+        {name: value for name, value in entry.items() if name != "seconds"} for entry in json.loads(told)["estimators"]
+    ]
+
+
+def test_sources_are_read_as_assess_reads_them(run, tmp_path, capsys):
+    """Bands, a table of cells in a database, and records with blanks left out: as the same records written out."""
+    counted = pl.read_csv(DATA.encode()).group_by("A", "B", "C", maintain_order=True).len("N")
+    blank = counted.head(2).with_columns(B=pl.lit(None, pl.Int64))
+    source = write(pl.concat([counted, blank]), tmp_path, "db")
+    wanted = ("--population", "3000", "--estimators", "loglinear-main,pitman,k-anonymity", "--json")
+    bands = ("--band", "C=0,3,6")
+    _, plain, _ = run(*wanted, *bands)
+    with pytest.raises(SystemExit):
+        main(["compare", "--url", source, "--query", "SELECT * FROM people", "--keys", "A,B,C", "--count", "N", *wanted,
+              *bands, "--missing", "drop"])  # fmt: skip
+    assert figures(capsys.readouterr().out) == figures(plain)
+    assert run(*wanted, "--url", source)[0] == 2
+
+
+def test_only_our_models_take_missing_answers(run, tmp_path):
+    (tmp_path / "data.csv").write_text(DATA + "1,,3\n,2,2\n")
+    arguments = ("--population", "3000", "--estimators", "mixed-5,pitman", "--max-sweeps", "40", "--chains", "2")
+    status, out, _ = run(*arguments, "--missing", "model", "--json")
+    ours, pitman = json.loads(out)["estimators"]
+    assert (status, ours["error"]) == (0, None)
+    assert ours["tau1"]["mean"] > 0
+    assert pitman["error"] == "it needs every answer: use --missing category or drop."

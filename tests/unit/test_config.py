@@ -1,18 +1,12 @@
 """`--config`: any option in a file, the command line wins, all mistakes at once; and the gates of `--fail-above`."""
 
 import json
-import tempfile
-from pathlib import Path
 from types import SimpleNamespace
 
-import click
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import keyhole
 from keyhole.cli import group, main
-from keyhole.commands.config import read_config
 from keyhole.commands.gates import crossed, parse_gates
 from keyhole.errors import SettingsError
 
@@ -159,32 +153,6 @@ def test_bad_files_are_one_line(run, tmp_path, name, content, message):
     assert found.err.count("\n") == 1
     assert message in found.err
     assert not list(tmp_path.glob("*.keyhole"))
-
-
-@settings(max_examples=300)
-@given(
-    st.one_of(
-        st.binary(max_size=60),
-        st.text(alphabet=":[]{}-?&*!|>'\"#%@, \n\tab1~", max_size=60).map(str.encode),
-        st.dictionaries(
-            st.sampled_from(["keys", "seed", "json", "out", "fail-above", "keyVars", "x", "chains", "time-limit"]),
-            st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), st.lists),
-        ).map(lambda entries: json.dumps(entries).encode()),
-    ),
-    st.sampled_from([".yaml", ".toml"]),
-)
-def test_any_content_is_options_or_one_line(content, ending):
-    command = group.get_command(None, "assess")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"run{ending}"
-        path.write_bytes(content)
-        found, told = {}, ""
-        try:
-            found = read_config(path, click.Context(command))
-        except SettingsError as error:
-            told = str(error)
-        assert "\n" not in told
-        assert set(found) <= {parameter.name for parameter in command.params}
 
 
 def test_a_file_may_set_every_option_of_the_command():

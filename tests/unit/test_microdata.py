@@ -251,7 +251,7 @@ def test_encode_numbers_levels_through(write):
     assert records.level_start.tolist() == [0, 3, 6]
 
 
-@given(st.lists(st.tuples(*[st.integers(-1, 3)] * 3), min_size=1, max_size=40), st.booleans())
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40), st.booleans())
 @settings(max_examples=200)
 def test_count_cells_counts_as_a_dictionary_does(rows, wide):
     codes = np.array(rows, dtype=np.int32)

@@ -8,10 +8,13 @@ import polars as pl
 import pytest
 
 from keyhole.cli import main
+from keyhole.errors import SettingsError
+from keyhole.microdata import SourceOptions
 from keyhole.validation import validate
 from keyhole.validation.plot import draw_plot
 from keyhole.validation.population import count_people, encode_rows, open_population, take_rows
 from keyhole.validation.scoring import calibrate, score
+from tests.unit.formats import write
 
 KEYS = ["A", "B", "C", "D"]
 QUICK = ["loglinear-main", "individual-risk", "zayatz"]
@@ -186,3 +189,41 @@ def test_screen_and_json(run):
     status, out, err = run(*arguments[:-2], "--estimators", "zayatz", "--seed", "9")
     assert status == 1
     assert "other data or options" in err
+
+
+def test_sources_are_read_as_assess_reads_them(people, tmp_path):
+    """Bands, counts, a query and blanks left out: the people of a file that holds all that already."""
+    banded = people.select("A", pl.when(pl.col("B") < 3).then(pl.lit("0-2")).otherwise(pl.lit("3+")).alias("B"))
+    banded.write_csv(tmp_path / "plain.csv")
+    cells = people.group_by("A", "B", maintain_order=True).len("N")
+    blank = cells.head(3).with_columns(A=pl.lit(None, pl.Int64))
+    source = write(pl.concat([cells, blank]), tmp_path, "db")
+    reading = SourceOptions(query="SELECT * FROM people", count="N", bands={"B": "0,3"})
+    plain = open_population(tmp_path / "plain.csv", "A,B", None)
+    found = open_population(source, "A,B", None, reading, drop=True)
+    assert (found.people, found.codebook) == (plain.people, plain.codebook)
+    tables = [each.frame.select(pl.col("A").cast(pl.Int64), "B").collect().sort("A", "B") for each in (found, plain)]
+    assert tables[0].equals(tables[1])
+    kept = open_population(source, "A,B", None, reading)
+    assert kept.people == plain.people + int(blank["N"].sum())
+
+
+def test_validate_by_the_command_line(file, tmp_path, capsys):
+    wanted = [
+        "--keys",
+        "A,B",
+        "--sample-size",
+        "100",
+        "--replicates",
+        "1",
+        "--estimators",
+        "zayatz",
+        "--json",
+        "--quiet",
+    ]
+    with pytest.raises(SystemExit) as stopped:
+        main(["validate", str(file), *wanted, "--band", "B=0,3", "--missing", "drop", "--out", str(tmp_path / "o")])
+    assert stopped.value.code == 0
+    assert json.loads(capsys.readouterr().out)["population"] == 3000
+    with pytest.raises(SettingsError, match="'category' or 'drop'"):
+        validate(file, KEYS, 100, 1, tmp_path / "p", missing="model")

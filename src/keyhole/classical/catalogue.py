@@ -106,6 +106,8 @@ def estimate_classical(name: str, sample: "Sample", time_limit: float = TIME_LIM
     """Run one estimator. What is certain is not estimated: no sample unique, or nobody outside the sample."""
     entry = CLASSICAL[name]
     deadline = make_deadline(time_limit)
+    if sample.codes.size and sample.codes.min() < 0:
+        raise EstimatorError("it needs every answer: use --missing category or drop.")
     if name != "k-anonymity" and (sample.uniques == 0 or sample.population == sample.records):
         one = np.ones(sample.uniques)
         return sum_risks(one, one)

@@ -67,9 +67,7 @@ def make_sample(
     zeros: Zeros | None = None,
     weights: NDArray[np.float64] | None = None,
 ) -> Sample:
-    """Count the cells of the sample."""
-    if microdata.codes.size and microdata.codes.min() < 0:
-        raise EstimatorError("the classical estimators need every answer: make blanks a category of their own.")
+    """Count the cells of the sample; where answers are missing (-1), no classical estimator will take it."""
     counts = count_cells(microdata.codes)
     sizes, records = np.unique(counts.cell_count, return_counts=True)
     return Sample(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from keyhole.commands.options import given, json_flag, quiet_flag
+from keyhole.commands.source import SOURCE_OPTIONS, choose_source, source_flags
 from keyhole.settings import option_help, option_values
 
 TIME_LIMIT = "25s"
@@ -15,7 +16,7 @@ TIME_LIMIT = "25s"
 
 
 @click.command("compare", short_help="Our estimate beside those of other methods.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
 @click.option("--population", type=int, metavar="N", help="People in the population the sample is drawn from.")
 @click.option("--fraction", type=float, metavar="F", help="Share of the population in the sample, in place of N.")
@@ -23,6 +24,8 @@ TIME_LIMIT = "25s"
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
+@source_flags()
+@click.option("--missing", metavar=option_values("missing"), help=option_help("missing"))
 @click.option("--estimators", metavar="A,B", help="Run only these.  [default: all]")
 @click.option("--time-limit", metavar="DURATION", help=f"For each of our models.  [default: {TIME_LIMIT}]")
 @click.option("--chains", metavar=option_values("chains"), help=option_help("chains"))
@@ -33,7 +36,7 @@ TIME_LIMIT = "25s"
 @json_flag
 @quiet_flag
 def command(
-    file: Path,
+    file: Path | None,
     keys: str,
     population: int | None,
     fraction: float | None,
@@ -41,6 +44,8 @@ def command(
     zeros: Path | None,
     drop_contradictions: bool,
     allow_identifier: tuple[str, ...],
+    url: str | None,
+    missing: str | None,
     estimators: str | None,
     time_limit: str | None,
     csv_file: Path | None,
@@ -62,7 +67,8 @@ def command(
     dankar                                       which of these three to trust (Dankar et al. 2012)
     k-anonymity                                  records in cells of fewer than 2, 3 and 5 records
 
-    Definitions and references are in docs/estimators.md. An estimator that fails is a line that says why.
+    Definitions and references are in docs/estimators.md. An estimator that fails is a line that says why: with
+    --missing model and blank keys, all but our models, since the others need every answer.
 
     \b
     Example:
@@ -75,10 +81,24 @@ def command(
     from keyhole.commands.screen import print_json
     from keyhole.comparison import choose_estimators, compare, describe_outcome, prepare
     from keyhole.files import write_text
+    from keyhole.microdata import SourceOptions
 
     chosen = choose_estimators(estimators)
+    source = choose_source(file, url, options["query"])
+    reading = SourceOptions(**given({name: options.pop(name) for name in SOURCE_OPTIONS}))
     settings = given({**options, "time_limit": time_limit or TIME_LIMIT})
-    data = prepare(file, keys, population, fraction, codebook, zeros, drop_contradictions, allow_identifier)
+    data = prepare(
+        source,
+        keys,
+        population,
+        fraction,
+        codebook,
+        zeros,
+        drop_contradictions,
+        allow_identifier,
+        **given({"missing": missing}),
+        reading=reading,
+    )
     tell = None if quiet or as_json else lambda name: click.echo(f"{name} ...", err=True)
     outcomes = compare(data, chosen, tell, **settings)
     if csv_file is not None:
@@ -87,8 +107,8 @@ def command(
         write_text(text.getvalue(), csv_file)
     if as_json:
         sample = data.sample
-        source = {"records": sample.records, "population": sample.population, "sample_uniques": sample.uniques}
-        print_json({"input": source, "estimators": [describe_outcome(outcome) for outcome in outcomes]})
+        told = {"records": sample.records, "population": sample.population, "sample_uniques": sample.uniques}
+        print_json({"input": told, "estimators": [describe_outcome(outcome) for outcome in outcomes]})
     elif not quiet:
         print_outcomes(data, outcomes)
     return 0

@@ -51,16 +51,21 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     """The answer in words."""
     source, tau1, tau2 = summary["input"], summary["tau1"], summary["tau2"]
     uniques = source["sample_uniques"]
+    open_question = _undecided(source)
+    if not uniques and open_question:
+        return ["No record is surely alone in the sample (tau1 = 0, tau2 = 0).", *open_question]
     if not uniques:
         return ["No record is alone in the sample, so none can be picked out by these keys (tau1 = 0, tau2 = 0)."]
     if source["population"] == source["used"]:
         return [
             f"The sample is the whole population: all {uniques:,} records that are alone in it "
-            f"can be picked out (tau1 = {uniques:,}, tau2 = {uniques:,})."
+            f"can be picked out (tau1 = {uniques:,}, tau2 = {uniques:,}).",
+            *open_question,
         ]
     told = [
         f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
         f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
+        *open_question,
     ]
     return told if tau1.get("pooled", True) else [*told, ENVELOPE]
 
@@ -148,7 +153,25 @@ def _records(source: dict[str, Any]) -> str:
 def _blank(source: dict[str, Any]) -> str:
     if source["missing"] == "drop":
         return f"{plural(source['dropped'], 'record')} with a blank key left out (--missing drop)"
+    if source["missing"] == "model":
+        dropped = f"; {plural(source['dropped'], 'record')} without any answer left out" if source["dropped"] else ""
+        return (
+            f"blank keys ({source['missing_answers']:,} in {plural(source['records_with_missing'], 'record')}) are "
+            "missing at random, and a record is alone if no other agrees with it on all the answers that both have "
+            f"(--missing model){dropped}"
+        )
     return "a blank key is a category"
+
+
+def _undecided(source: dict[str, Any]) -> list[str]:
+    undecided = source.get("undecided", 0)
+    if not undecided:
+        return []
+    more = "1 more record may be" if undecided == 1 else f"{undecided:,} more records may be"
+    return [
+        f"{more} alone: whoever agrees lacks an answer that the record has (--missing model). "
+        "They are not among these numbers."
+    ]
 
 
 def _stopping(settings: dict[str, Any]) -> str:

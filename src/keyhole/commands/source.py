@@ -43,6 +43,9 @@ BANDS = click.option(
 COUNT = click.option("--count", metavar="COL", help="FILE is a table of cells: each row stands for COL records.")
 
 
+SOURCE_OPTIONS = ("query", "count", "bands", "user_missing")
+
+
 def source_flags(*, inspecting: bool = False) -> Callable[[Function], Function]:
     """Add the flags of reading; a first look needs neither bands nor counts."""
     flags = (*DATABASE, USER_MISSING) if inspecting else (*DATABASE, USER_MISSING, BANDS, COUNT)

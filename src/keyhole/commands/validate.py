@@ -6,16 +6,25 @@ from typing import Any
 import click
 
 from keyhole.commands.options import given, json_flag, quiet_flag
+from keyhole.commands.source import SOURCE_OPTIONS, choose_source, source_flags, source_stem
 from keyhole.settings import option_help, option_values
 
 
 @click.command("validate", short_help="Check estimators on a population you know.")
-@click.argument("population", type=click.Path(path_type=Path))
+@click.argument("population", type=click.Path(path_type=Path), required=False)
 @click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
 @click.option("--sample-size", required=True, type=int, metavar="n", help="People in each sample.")
 @click.option("--replicates", required=True, type=int, metavar="R", help="How many samples to draw.")
 @click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
+@source_flags()
+@click.option(
+    "--missing",
+    type=click.Choice(["category", "drop"]),
+    default="category",
+    show_default=True,
+    help="A blank key is a category of its own, or the person is left out.",
+)
 @click.option("--estimators", metavar="A,B", help="Which to check.  [default: hdp-adaptive and all classical ones]")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: POPULATION-stem.validate]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the samples and of the chains.")
@@ -26,7 +35,7 @@ from keyhole.settings import option_help, option_values
 @json_flag
 @quiet_flag
 def command(
-    population: Path,
+    population: Path | None,
     keys: str,
     sample_size: int,
     replicates: int,
@@ -36,6 +45,8 @@ def command(
     out: Path | None,
     seed: int,
     workers: int | None,
+    url: str | None,
+    missing: str,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -55,9 +66,12 @@ def command(
     """
     from keyhole.commands.screen import print_json
     from keyhole.commands.validation_table import print_scores
+    from keyhole.microdata import SourceOptions
     from keyhole.validation import validate
 
-    folder = out if out is not None else Path(f"{population.stem}.validate")
+    source = choose_source(population, url, options["query"])
+    folder = out if out is not None else Path(f"{source_stem(source)}.validate")
+    reading = SourceOptions(**given({name: options.pop(name) for name in SOURCE_OPTIONS}))
     tell = None
     if not (quiet or as_json):
 
@@ -65,7 +79,7 @@ def command(
             click.echo(f"{finished} of {wanted} replicates", err=True)
 
     result = validate(
-        population,
+        source,
         keys,
         sample_size,
         replicates,
@@ -76,6 +90,8 @@ def command(
         seed=seed,
         workers=workers,
         on_finished=tell,
+        missing=missing,
+        reading=reading,
         **given(options),
     )
     if as_json:

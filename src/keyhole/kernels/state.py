@@ -23,9 +23,9 @@ class Records(NamedTuple):
     """The answers of all records, as integers.
 
     level : int32 (n, J)
-        Level of each answer, -1 where the answer is missing (it then has no seat).
+        Level of each answer, -1 where the answer is missing: it has no seat, or with rules an unknown level.
     answer_total : int64 (n,)
-        Number of answers that record i has.
+        Number of answers of record i that have a seat.
     level_start : int64 (J + 1,)
         First level of each variable; the last entry is the number of levels.
     """
@@ -129,7 +129,7 @@ class State(NamedTuple):
     """All that a sweep carries to the next one; with the generator, a checkpoint.
 
     seat : uint8 (n, J)
-        Table at which answer (i, j) sits, 0 <= seat < table_total[i]; 255 where it is missing.
+        Table at which answer (i, j) sits, 0 <= seat < table_total[i]; 255 where it has no seat.
     table_size : uint8 (n, J)
         Answers at each table, 0 beyond table_total[i].
     table_label : int32 (n, J)

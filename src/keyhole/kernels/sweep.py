@@ -13,6 +13,7 @@ from keyhole.kernels.jit import kernel
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
 from keyhole.kernels.memberships import draw_memberships
+from keyhole.kernels.missing import draw_missing
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
@@ -57,6 +58,17 @@ def run_sweep(rng, records, prior, state, work):
     draw_profiles(rng, records, prior, state, work)
 
 
+def fill_missing(rng: np.random.Generator, records: Records, prior: Prior, state: State) -> Records:
+    """Return the records with their missing answers drawn, if there are rules; else as they are."""
+    if len(prior.rules.box_start) < 2 or not records.level.size or records.level.min() >= 0:
+        return records
+    level = np.empty_like(records.level)
+    draw_missing(
+        rng, prior.rules, records.level, records.level_start, state.seat, state.table_label, state.level_profile, level
+    )
+    return records._replace(level=level)
+
+
 def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work, sweeps: int) -> int:
     """Make up to `sweeps` sweeps; return how many were made. Work.status says why it stopped early.
 
@@ -70,7 +82,7 @@ def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: 
         if state.profile_total[0] + room > len(state.weight):
             work.status[0] = GROW
             return done
-        run_sweep(rng, records, prior, state, work)
+        run_sweep(rng, fill_missing(rng, records, prior, state), prior, state, work)
         if work.status[0] != OK:
             return done
     return sweeps

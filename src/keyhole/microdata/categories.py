@@ -26,11 +26,13 @@ def encode_column(
     rows: NDArray[np.int64],
     records: int,
     insist: bool = False,
+    missing: bool = False,
 ) -> tuple[Variable, NDArray[np.int32]]:
     """Return the variable and the index of each row's category.
 
     book: all categories there are; labels: categories the file names, to which those observed are added.
     rows: the input row of each value, from 0; records: how many records the column is about.
+    missing: a blank is no category but -1, unless the codebook lists it.
     """
     column, values = distinct_values(column, where)
     if len(values) > MOST_CATEGORIES:
@@ -45,8 +47,10 @@ def encode_column(
         _refuse_identifier(column.name, len(values), records, where)
         _refuse_many_numbers(column.name, measured, where)
         _refuse_long_book(column.name, book or labels, records, where)
-    variable = _variable(column, texts, book, labels)
+    variable = _variable(column, texts, book, labels, missing)
     place = {category: index for index, category in enumerate(variable.categories)}
+    if missing:
+        place.setdefault(BLANK, -1)
     blank = place.get(BLANK, NOT_IN_BOOK)
     codes = np.full(len(column), blank, dtype=np.int32)
     if len(values):
@@ -98,11 +102,13 @@ def _rank(text: str) -> tuple[bool, float, str]:
     return (not number, float(text) if number else 0.0, text)
 
 
-def _variable(column: pl.Series, texts: list[str], book: Variable | None, labels: Variable | None) -> Variable:
-    """Take the categories of the codebook, or those named and observed; a blank comes last if there is one."""
+def _variable(
+    column: pl.Series, texts: list[str], book: Variable | None, labels: Variable | None, missing: bool
+) -> Variable:
+    """Take the categories of the codebook, or those named and observed; a blank that is a category comes last."""
     if book is None:
         book = _join(column.name, labels, set(texts) - {BLANK})
-    if not (column.has_nulls() or BLANK in texts) or BLANK in book.categories:
+    if missing or not (column.has_nulls() or BLANK in texts) or BLANK in book.categories:
         return book
     names = None if book.labels is None else (*book.labels, "(blank)")
     return Variable(column.name, (*book.categories, BLANK), names)

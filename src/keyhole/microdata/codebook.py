@@ -77,10 +77,10 @@ def _variables(book: Any, where: str) -> dict[str, Variable]:
 def _variable(name: str, entry: Any, where: str) -> Variable:
     if isinstance(entry, Mapping):
         labels = tuple(str(label) for label in entry.values())
-        return Variable(name, _codes(name, entry, where), labels)
+        return Variable(name, _codes(name, entry, where), labels, declared=True)
     if isinstance(entry, str) or not isinstance(entry, Iterable):
         raise CodebookError(f"{where}: '{name}' must be a list of categories or a mapping from category to label.")
-    return Variable(name, _codes(name, entry, where))
+    return Variable(name, _codes(name, entry, where), declared=True)
 
 
 def _codes(name: str, codes: Iterable[Any], where: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import polars as pl
 from keyhole.errors import InputError
 from keyhole.microdata.columns import find_columns
 from keyhole.microdata.opening import OpenedFile
+from keyhole.microdata.ragged import may_have_long_rows
 from keyhole.microdata.table import Table
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -31,6 +32,8 @@ def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
         names = [name for name in header if name] if wanted is None else list(wanted)
         positions = find_columns(header, names, str(opened.path))
         frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
+        if len(names) < len(header) and may_have_long_rows(source, delimiter, len(header)):
+            _refuse_long_row(source, delimiter, opened.path)
         kept = _real_rows(frame, source, delimiter, len(header), opened.path)
     except csv.Error as error:
         raise InputError(f"{opened.path} is not a readable table: {error}.") from None
@@ -104,15 +107,19 @@ def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: 
 
 def _explain(source: Path | bytes, delimiter: str, path: Path) -> InputError:
     """Find the row that cannot be read. Only its number is told."""
+    _refuse_long_row(source, delimiter, path)
+    return InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+
+
+def _refuse_long_row(source: Path | bytes, delimiter: str, path: Path) -> None:
     lines = _lines(source, delimiter)
     width = len(next(lines, []))
     for row, line in enumerate((line for line in lines if line), start=1):
         if len(line) > width:
-            return InputError(
+            raise InputError(
                 f"{path} row {row} has {len(line)} values for {width} columns: "
                 "quote the values that hold the delimiter, or correct the row."
             )
-    return InputError(f"{path} is not a readable table: look for unbalanced quotes.")
 
 
 def _real_rows(frame: pl.DataFrame, source: Path | bytes, delimiter: str, width: int, path: Path) -> pl.Series | None:

@@ -6,23 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Records
+from keyhole.microdata.agreement import count_agreements, number_cells
 from keyhole.microdata.variables import Microdata
-
-WIDEST_KEY = 2**62
 
 
 @dataclass(frozen=True)
 class CellCounts:
     """How many records share each record's cell.
 
-    cell_count: int64 (n,), f of the cell that record i is in.
+    cell_count: int64 (n,), f of the cell that record i is in: with missing answers, how many agree with it, itself too.
     unique_record: int64 (u,), the records that are alone in their cell, ascending.
-    distinct: number of cells that are not empty.
+    distinct: number of cells that are not empty: with missing answers, of different rows.
+    undecided: records that are not alone only because of records that lack an answer.
+    blank: records without any answer, with which nobody was compared.
     """
 
     cell_count: NDArray[np.int64]
     unique_record: NDArray[np.int64]
     distinct: int
+    undecided: int = 0
+    blank: int = 0
 
 
 def encode(microdata: Microdata) -> Records:
@@ -35,17 +38,13 @@ def encode(microdata: Microdata) -> Records:
 
 
 def count_cells(codes: NDArray[np.int32]) -> CellCounts:
-    """Count the records of each cell; without variables all records share one cell."""
-    cell = np.zeros(len(codes), dtype=np.int64)
-    span = 1
-    for column in codes.T:
-        width = int(column.max()) + 2
-        if span * width > WIDEST_KEY:
-            # Number the cells seen so far anew, so that the next factor fits again.
-            cell = np.unique(cell, return_inverse=True)[1].astype(np.int64)
-            span = int(cell.max()) + 1
-        cell = cell * width + (column + 1)
-        span *= width
+    """Count the records of each cell; without variables all records share one cell. -1: agreement.py."""
+    cell = number_cells(codes)
     _, place, size = np.unique(cell, return_inverse=True, return_counts=True)
+    if codes.size and codes.min() < 0:
+        agree, certain, blank = count_agreements(codes)
+        alone = (agree == 1) & ~blank
+        undecided = int(((certain == 1) & (agree > 1) & ~blank).sum())
+        return CellCounts(agree, np.flatnonzero(alone).astype(np.int64), len(size), undecided, int(blank.sum()))
     cell_count = size[place].astype(np.int64)
     return CellCounts(cell_count, np.flatnonzero(cell_count == 1).astype(np.int64), len(size))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.errors import CodebookError, InputError, SettingsError
+from keyhole.errors import CodebookError, InputError
 from keyhole.microdata.bands import Bands, cut, read_bands
 from keyhole.microdata.categories import encode_column, is_blank
 from keyhole.microdata.codebook import read_codebook
@@ -34,7 +35,8 @@ def read_microdata(
 ) -> Microdata:
     """Read a file of any known format, a dataframe of any library, or (with options.query) a database.
 
-    missing: blank values are a category of their own, the last one, or the record is left out.
+    missing: blank values are a category of their own, the last one; or the record is left out; or they are left to the
+    model, code -1, and only records without any answer are left out.
     `allow_identifier` names keys that are accepted although nearly all their values differ.
     """
     names = check_keys(keys)
@@ -51,7 +53,16 @@ def read_microdata(
     rows = np.flatnonzero(present)
     frame = table.frame.filter(pl.Series(present)) if len(rows) < len(present) else table.frame
     encoded = [
-        _encode(frame[name], table, book.get(name), bands.get(name), rows, records, name in allow_identifier)
+        _encode(
+            frame[name],
+            table,
+            book.get(name),
+            bands.get(name),
+            rows,
+            records,
+            name in allow_identifier,
+            missing == "model",
+        )
         for name in names
     ]
     used = present if row_records is None else present & (row_records > 0)
@@ -62,7 +73,7 @@ def read_microdata(
     for j, (_, column) in enumerate(kept):
         codes[:, j] = column if times is None else np.repeat(column, times)
     dropped = len(present) - len(rows) if row_records is None else int(row_records[~present].sum())
-    return Microdata(
+    found = Microdata(
         variables=tuple(variable for variable, _ in kept),
         codes=codes,
         rows=len(present),
@@ -78,12 +89,23 @@ def read_microdata(
             "dropped": dropped,
         },
     )
+    return found if missing != "model" else _leave_out_blank(found, table)
+
+
+def _leave_out_blank(microdata: Microdata, table: Table) -> Microdata:
+    """Leave out records that have no answer at all: there is nothing to compare them on."""
+    answered = np.asarray((microdata.codes >= 0).any(axis=1))
+    if not microdata.variables or answered.all():
+        return microdata
+    if answered.sum() < 2:
+        raise InputError(f"{table.where} has fewer than two records with an answer to a key: use --missing category.")
+    dropped = microdata.reading["dropped"] + int((~answered).sum())
+    kept = microdata.keep(answered)
+    return replace(kept, reading={**kept.reading, "dropped": dropped})
 
 
 def _present(frame: pl.DataFrame, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
     """Say which rows are not left out for a blank key."""
-    if missing == "model":
-        raise SettingsError("missing 'model' is not available yet: use 'category' or 'drop'")
     present = np.ones(frame.height, dtype=np.bool_)
     if missing == "drop":
         for name in names:
@@ -111,20 +133,29 @@ def _encode(
     rows: NDArray[np.int64],
     records: int,
     insist: bool,
+    missing: bool,
 ) -> Encoded:
     """Put a key into bands if it has any, then encode it by codebook, labels or what is observed."""
-    name = column.name
-    labels = table.labels.get(name)
+    labels = table.labels.get(column.name)
     if bands is not None:
-        apart = dict.fromkeys(table.user_missing.get(name, ()), "")
-        apart = {code: label or code for code, label in (apart | _labels(labels, apart)).items()}
-        column, banded = cut(column, bands, apart, table.where, rows)
-        if book is not None and set(banded.categories) - set(book.categories):
-            raise CodebookError(
-                f"the codebook lists '{name}' as it is before --band: list its bands there, or leave it out."
-            )
-        book, labels = book or banded, None
-    return encode_column(column, book, labels, table.where, rows, records, insist)
+        column, book = band_column(column, table, book, bands, rows)
+        labels = None
+    return encode_column(column, book, labels, table.where, rows, records, insist, missing)
+
+
+def band_column(
+    column: pl.Series, table: Table, book: Variable | None, bands: Bands, rows: NDArray[np.int64]
+) -> tuple[pl.Series, Variable]:
+    """Return a key in bands, and the bands as its categories; codes declared missing stay categories of their own."""
+    name = column.name
+    apart = dict.fromkeys(table.user_missing.get(name, ()), "")
+    apart = {code: label or code for code, label in (apart | _labels(table.labels.get(name), apart)).items()}
+    column, banded = cut(column, bands, apart, table.where, rows)
+    if book is not None and set(banded.categories) - set(book.categories):
+        raise CodebookError(
+            f"the codebook lists '{name}' as it is before --band: list its bands there, or leave it out."
+        )
+    return column, book or banded
 
 
 def _labels(labels: Variable | None, codes: Mapping[str, str]) -> dict[str, str]:

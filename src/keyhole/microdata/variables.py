@@ -17,11 +17,13 @@ class Variable:
 
     categories: codes in order, as text exactly as a user would write them.
     labels: what the codebook calls them, in the same order.
+    declared: they are those of a codebook, whatever the records say.
     """
 
     name: str
     categories: tuple[str, ...]
     labels: tuple[str, ...] | None = None
+    declared: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

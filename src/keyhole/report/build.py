@@ -59,7 +59,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     thresholds = describe_thresholds(blocks.get("thresholds"), kind, source.sample_uniques, rule)
     check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
     convergence = describe_convergence(summary["convergence"], result.draws, sampled)
-    impossible = describe_impossible(summary["zeros"], rule)
+    impossible = describe_impossible(summary["zeros"], kind, rule)
     return Content(
         kind=kind,
         title=clean_name(title or TITLE),

@@ -45,7 +45,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Source:
-    """The file. population: as shown; missing: what was done with blank values."""
+    """The file. population: as shown; missing: what was done with blank values.
+
+    undecided: whether blank values leave open if further records are alone.
+    """
 
     records: Count
     rows: Count
@@ -55,6 +58,7 @@ class Source:
     sample_uniques: Count
     missing: str
     cells: str | None
+    undecided: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Texts that other modules wrote for the owner may quote counts; a safe report say
 """
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from keyhole.report.content import (
@@ -22,11 +23,12 @@ from keyhole.report.words import clean_name, number, percent, plural
 Block = Mapping[str, Any]
 
 MOST_CATEGORIES = 20
-MOST_RULES = 200
 MISSING = {
     "category": "a blank value is a category of its own, since an intruder can see that it is blank",
     "drop": "records with a blank value of a key were left out",
-    "model": "a blank value is taken as not known; records are compared on the values that they have",
+    "model": "a blank value is taken as not known, as likely to be missing whatever it is (missing at random). The "
+    "cell of a record is all combinations that agree with the values it has; a record is alone in the sample when no "
+    "other record agrees with it on all the values that both have",
 }
 
 
@@ -48,8 +50,20 @@ def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
         keys=tuple(map(clean_name, source["keys"])),
         ignored=tuple(map(clean_name, source.get("ignored_keys", ()))),
         sample_uniques=rule(source["sample_uniques"]),
-        missing=MISSING.get(source.get("missing", "category"), str(source.get("missing"))),
+        missing=MISSING.get(source.get("missing", "category"), str(source.get("missing"))) + _undecided(source, rule),
         cells=f"{source['cells']:,}" if kind == "internal" else None,
+        undecided=source.get("undecided", 0) >= (SMALLEST if kind == "safe" else 1),
+    )
+
+
+def _undecided(source: Block, rule: Rule) -> str:
+    """Records of which the file cannot say whether they are alone."""
+    if "undecided" not in source:
+        return ""
+    return (
+        f". Records with a missing value: {rule(source['records_with_missing']).in_a_sentence}. Further records that "
+        "may be alone, because everybody who agrees with them lacks a value that they have: "
+        f"{rule(source['undecided']).in_a_sentence}; tau1 and tau2 leave these out"
     )
 
 
@@ -121,8 +135,12 @@ def describe_households(block: Block | None, rule: Rule) -> str | None:
     return f"{told} With a member alone in the population: about {expected_words}."
 
 
-def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
-    """Rules in words. Rules come from a document, not from the records, so their number is told as it is."""
+def describe_impossible(block: Block | None, kind: Kind, rule: Rule) -> Impossible:
+    """Rules in words. Rules come from a document, not from the records, so their number is told as it is.
+
+    But "not 3" is told by the categories that there are. Where these are known from the records alone, and not from a
+    codebook, a safe report leaves the rule out.
+    """
     if block is None:
         return Impossible(
             False,
@@ -137,7 +155,12 @@ def describe_impossible(block: Block | None, rule: Rule) -> Impossible:
     left_out = rule(block.get("left_out") or 0)
     if left_out.value:
         told += f" Records left out because they contradict a rule: {left_out.text}."
-    return Impossible(True, told, tuple(map(clean_name, (block.get("words") or ())[:MOST_RULES])))
+    words, declared = block.get("words") or (), block.get("words_declared") or ()
+    listed = [told for told, safe in zip_longest(words, declared) if told is not None and (safe or kind == "internal")]
+    if words and len(listed) < block["rules"]:
+        which = ", those whose categories all come from a codebook" if len(listed) < len(words) else ""
+        told += f" Listed below: {len(listed)} of them{which}."
+    return Impossible(True, told, tuple(map(clean_name, listed)))
 
 
 def describe_comparators(found: Any) -> tuple[Comparator, ...]:

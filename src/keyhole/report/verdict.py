@@ -14,6 +14,7 @@ from keyhole.report.content import (
 from keyhole.report.words import enumerate_words, number, one_in, percent
 
 NAMED = 6
+UNDECIDED = "Blank values leave open whether further records are alone; they are not among these (Assumptions)."
 WORTH_WHILE = 0.1
 """A variable is named as a cause when leaving it out takes away at least this share of tau1."""
 
@@ -48,17 +49,19 @@ def _sentences(source: Source, tau1: Estimate, tau2: Estimate, certain: bool, ev
     alone = source.sample_uniques
     if certain and not everybody:
         who = "No record is" if alone.value == 0 else f"{alone.in_a_sentence.capitalize()} records are"
+        if source.undecided:
+            return f"{who} surely alone in the sample. {UNDECIDED}", ""
         return f"{who} alone in the sample, and nobody can be picked out by these keys.", ""
     if everybody:
         all_of = "all " if alone.value is not None else "the "
         return (
             f"The sample is the whole population: {all_of}{alone.in_a_sentence} records that are alone in it "
-            "can be picked out.",
+            f"can be picked out.{f' {UNDECIDED}' if source.undecided else ''}",
             "",
         )
     return (
         f"Of {alone.in_a_sentence} records that are alone in the sample, about {tau1.text} are alone in the "
-        "population.",
+        f"population.{f' {UNDECIDED}' if source.undecided else ''}",
         f"Somebody who guesses among all people who fit would match about {tau2.text} of these records to the right "
         "person, without knowing which guesses are right.",
     )

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels.state import Integers
-from keyhole.risk.coarsening import leave_out
 from keyhole.risk.coarser import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
 from keyhole.risk.measures import Measure, Risk
 from keyhole.sampling import Trace
+from keyhole.sampling.events import leave_out
 
 THRESHOLDS = (0.5, 0.2, 0.1, 0.05, 0.01)
 MOST_DRAWS = 100

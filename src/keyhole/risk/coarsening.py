@@ -1,41 +1,13 @@
-"""A coarser release: variables left out, categories merged. What it makes of the records."""
+"""A coarser release as a user asks for it: variables left out, categories merged."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
 from keyhole.microdata import Variable
 from keyhole.microdata.codebook import code_text, whole_numbers
-
-Groups = tuple[tuple[int, ...], ...]
-"""Categories of a variable that are published as one, by their places in the list of categories."""
-
-
-@dataclass(frozen=True)
-class Coarsening:
-    """What is published.
-
-    kept: the variables that stay, by place, ascending; groups: for each of them its categories, merged or alone.
-    """
-
-    kept: tuple[int, ...]
-    groups: tuple[Groups, ...]
-
-    def apply(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the codes (n, J) as they are published (n, kept): -1 stays -1."""
-        coarse = np.empty((len(codes), len(self.kept)), np.int32)
-        for place, (j, groups) in enumerate(zip(self.kept, self.groups, strict=True)):
-            # One more entry, at the end: where the code -1 looks.
-            to_group = np.full(sum(map(len, groups)) + 1, -1, np.int32)
-            for g, group in enumerate(groups):
-                to_group[list(group)] = g
-            coarse[:, place] = to_group[codes[:, j]]
-        return coarse
+from keyhole.sampling.events import Coarsening, Groups
 
 
 def make_coarsening(
@@ -52,12 +24,6 @@ def make_coarsening(
         raise SettingsError(f"'{names[j]}' is dropped and recoded: do one of both")
     kept = tuple(j for j in range(len(names)) if j not in dropped)
     return Coarsening(kept, tuple(_merge(variables[j], merged.get(j, ())) for j in kept))
-
-
-def leave_out(levels: Sequence[int], j: int | None) -> Coarsening:
-    """Leave out variable j, or nothing."""
-    kept = tuple(x for x in range(len(levels)) if x != j)
-    return Coarsening(kept, tuple(tuple((v,) for v in range(levels[x])) for x in kept))
 
 
 def _find(name: str, names: Sequence[str]) -> int:

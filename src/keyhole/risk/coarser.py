@@ -15,17 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
-from keyhole.kernels.estimators import importance_probabilities
+from keyhole.kernels.cells import CellWork
 from keyhole.kernels.keep import Kept
 from keyhole.kernels.risk import draw_matches, fill_risks
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.microdata import Microdata, count_cells
-from keyhole.risk.coarsening import Coarsening
-from keyhole.risk.events import Events, Part, make_events
 from keyhole.risk.measures import Measure, certain_measure, measure
 from keyhole.sampling.evaluate import share_possible
+from keyhole.sampling.event_probabilities import find_event_probabilities
+from keyhole.sampling.events import Coarsening, Events, make_events
 from keyhole.sampling.problem import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.rules import make_rules
 from keyhole.zeros import Zeros
@@ -90,18 +89,25 @@ class Coarser:
 
 @dataclass(frozen=True)
 class Question:
-    """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of."""
+    """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of.
+
+    people: those who may share their cells: outside the sample, or records that have no answer left.
+    """
 
     unique_record: Integers
     events: Events
+    people: int
 
 
 def ask(basis: Basis, coarsening: Coarsening) -> Question:
     """Count the coarse cells of the records and prepare the events of those that hold one record."""
     codes = coarsening.apply(basis.microdata.codes)
-    unique = count_cells(codes).unique_record
+    counts = count_cells(codes)
+    unique = counts.unique_record
     possible = None if basis.zeros is None or not len(basis.zeros.impossible) else basis.zeros.possible
-    return Question(unique, make_events(codes[unique], coarsening, basis.microdata.levels, possible))
+    return Question(
+        unique, make_events(codes[unique], coarsening, basis.microdata.levels, possible), basis.people + counts.blank
+    )
 
 
 def spread_draws(total: int, wanted: int) -> list[int]:
@@ -189,8 +195,8 @@ def _evaluate_draw(
     if rules is not None:
         probability /= share_possible(rules, kept)
     r1, r2 = np.zeros(len(probability)), np.zeros(len(probability))
-    expected1, expected2 = fill_risks(probability, basis.people, r1, r2)
-    drawn = [draw_matches(rng, probability, basis.people) for _ in range(rounds)]
+    expected1, expected2 = fill_risks(probability, question.people, r1, r2)
+    drawn = [draw_matches(rng, probability, question.people) for _ in range(rounds)]
     return _Draw((expected1, expected2), ([tau1 for tau1, _ in drawn], [tau2 for _, tau2 in drawn]), r1, r2)
 
 
@@ -213,33 +219,3 @@ def get_kept(basis: Basis, draw: int) -> Kept:
         seating=seating,
         column=np.zeros(0),
     )
-
-
-def find_event_probabilities(
-    rng: np.random.Generator, kept: Kept, events: Events, scratch: dict[int, CellWork]
-) -> Floats:
-    """Return for each coarse cell the sum of the probabilities of its events."""
-    total = np.zeros(events.cells)
-    profile = np.ascontiguousarray(events.set_profile(kept.level_profile))
-    for part in events.parts:
-        total += np.bincount(part.cell, weights=_part_probabilities(rng, kept, profile, part, scratch),
-                             minlength=events.cells)  # fmt: skip
-    return total
-
-
-def _part_probabilities(
-    rng: np.random.Generator, kept: Kept, profile: Floats, part: Part, scratch: dict[int, CellWork]
-) -> Floats:
-    events, variables = part.row.shape
-    if variables == 0:
-        return np.ones(events)
-    out = np.zeros(events)
-    if exact_steps(variables) > EXACT_STEPS:
-        importance_probabilities(rng, kept._replace(level_profile=profile), part.row, PARTICLES, out)
-        return out
-    profiles = int(kept.profile_total[0])
-    work = scratch.get(variables)
-    if work is None or work.factor.shape[1] < profiles:
-        work = scratch[variables] = make_cell_work(variables, profiles + 50)
-    cell_probabilities(kept.weight, profile, profiles, kept.seating, part.row, work, out)
-    return out

@@ -17,7 +17,7 @@ from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.state import Floats, State
 from keyhole.kernels.sweep import run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
-from keyhole.sampling.evaluate import Draw, evaluate_draw
+from keyhole.sampling.evaluate import Draw, Scratch, evaluate_draw
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import enlarge, make_state_work, start_state
 
@@ -77,6 +77,7 @@ class Chain:
     state: State
     work: Work
     cell_work: CellWork | None = None
+    scratch: Scratch = field(default_factory=dict)
     before: int = 0
     since: int = 0
     quantities: list[dict[str, float]] = field(default_factory=list)
@@ -182,7 +183,7 @@ def run_one_sweep(chain: Chain, problem: Problem) -> None:
 def keep_draw(chain: Chain, problem: Problem) -> Draw:
     """Evaluate the risks where the chain stands."""
     clock = time.perf_counter()
-    draw = evaluate_draw(chain.risk_rng, problem, chain.state, _cell_work(chain, problem))
+    draw = evaluate_draw(chain.risk_rng, problem, chain.state, _cell_work(chain, problem), chain.scratch)
     chain.quantities.append(draw.quantities)
     chain.since = 0
     chain.risk_seconds += time.perf_counter() - clock

@@ -18,7 +18,11 @@ from keyhole.kernels.likelihood import effective_profiles, log_likelihood
 from keyhole.kernels.risk import count_matches, draw_matches, fill_risks
 from keyhole.kernels.state import Floats, Rules, State
 from keyhole.kernels.work import OK
+from keyhole.sampling.event_probabilities import weigh_events
 from keyhole.sampling.problem import PARTICLES, Problem
+
+Scratch = dict[int, CellWork]
+"""Room for events, by the number of variables that they confine; filled as they come."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,11 @@ def keep_draw(rng: np.random.Generator, problem: Problem, state: State) -> Kept:
 
 
 def find_probabilities(
-    rng: np.random.Generator, problem: Problem, kept: Kept, work: CellWork | None
+    rng: np.random.Generator, problem: Problem, kept: Kept, work: CellWork | None, scratch: Scratch | None = None
 ) -> tuple[Floats, float]:
     """Return the probability of every unique's cell, and the mean relative Monte Carlo error."""
+    if problem.cell_events is not None:
+        return weigh_events(rng, kept, problem.cell_events, {} if scratch is None else scratch)
     out = np.zeros(len(problem.cell_level))
     if problem.estimator == "monte-carlo":
         start = problem.records.level_start
@@ -70,7 +76,14 @@ def exact_probabilities(cell_level: NDArray[np.int32], kept: Kept, work: CellWor
 
 
 def find_log_likelihood(
-    problem: Problem, state: State, kept: Kept, work: CellWork | None, possible: float, probability: Floats
+    rng: np.random.Generator,
+    problem: Problem,
+    state: State,
+    kept: Kept,
+    work: CellWork | None,
+    scratch: Scratch,
+    possible: float,
+    probability: Floats,
 ) -> float:
     """Return the log-likelihood of the records, their memberships integrated out.
 
@@ -79,7 +92,10 @@ def find_log_likelihood(
     records = problem.records
     if problem.estimator != "exact":
         return float(log_likelihood(records.level, state.seat, state.table_label, state.level_profile))
-    shared = exact_probabilities(problem.shared_level, kept, work)
+    if problem.shared_events is not None:
+        shared, _ = weigh_events(rng, kept, problem.shared_events, scratch)
+    else:
+        shared = exact_probabilities(problem.shared_level, kept, work)
     value = np.log(probability).sum() + (problem.shared_count * np.log(shared / possible)).sum()
     return float(value)
 
@@ -102,8 +118,15 @@ def share_possible(rules: Rules, kept: Kept) -> float:
     return float(possible_share(rules, kept.weight, profiles, set_factor, kept.seating, work, np.zeros(boxes)))
 
 
-def evaluate_draw(rng: np.random.Generator, problem: Problem, state: State, work: CellWork | None = None) -> Draw:
+def evaluate_draw(
+    rng: np.random.Generator,
+    problem: Problem,
+    state: State,
+    work: CellWork | None = None,
+    scratch: Scratch | None = None,
+) -> Draw:
     """Evaluate the risks of every sample unique under the current parameters of a chain."""
+    scratch = {} if scratch is None else scratch
     kept = keep_draw(rng, problem, state)
     possible = find_possible_share(problem, kept)
     r1, r2 = np.zeros(len(problem.cell_level)), np.zeros(len(problem.cell_level))
@@ -118,7 +141,7 @@ def evaluate_draw(rng: np.random.Generator, problem: Problem, state: State, work
         tau1, tau2 = count_matches(count, r1, r2)
         expected1, expected2 = tau1, tau2
     else:
-        probability, error = find_probabilities(rng, problem, kept, work)
+        probability, error = find_probabilities(rng, problem, kept, work, scratch)
         probability /= possible
         expected1, expected2 = fill_risks(probability, problem.people, r1, r2)
         tau1, tau2 = draw_matches(rng, probability, problem.people)
@@ -127,7 +150,7 @@ def evaluate_draw(rng: np.random.Generator, problem: Problem, state: State, work
         "tau2": tau2,
         "tau1_expected": expected1,
         "tau2_expected": expected2,
-        "log_likelihood": find_log_likelihood(problem, state, kept, work, possible, probability),
+        "log_likelihood": find_log_likelihood(rng, problem, state, kept, work, scratch, possible, probability),
         "profiles": float(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
         "effective_profiles": effective_profiles(kept),
         "weight_concentration": float(state.weight_concentration[0]),

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules
+from keyhole.sampling.events import Events, describe_blank_cells
 from keyhole.sampling.rules import count_moves, make_rules, rules_cost
-from keyhole.sampling.start import make_prior
+from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
@@ -32,6 +33,7 @@ class Problem:
 
     cell_level: int32 (uniques, J), the cells of the sample uniques; people: M, those outside the sample.
     shared_level, shared_count: int32 (cells, J), float64 (cells,), the cells that several records share, and how many.
+    cell_events, shared_events: the same cells by their events where an answer is missing in any of them, else None.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
@@ -40,6 +42,8 @@ class Problem:
     cell_level: NDArray[np.int32]
     shared_level: NDArray[np.int32]
     shared_count: Floats
+    cell_events: Events | None
+    shared_events: Events | None
     people: int
     profiles: int
     estimator: str
@@ -66,9 +70,12 @@ def make_problem(
         estimator = "importance"
     rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
     shared, shared_count = find_shared_cells(records, unique_record)
+    possible = None if zeros is None or rules is None else zeros.possible
+    cell_events, shared_events = (describe_blank_cells(part, records.level_start, possible) for part in (cells, shared))
     balance_moves = count_moves(rules, len(records.level), variables)
     sweep = sweep_cost(records, rules, balance_moves)
-    evaluation = (len(cells) + len(shared)) * cell_cost(variables, guess_profiles(settings))
+    events = count_events(cells, cell_events) + count_events(shared, shared_events)
+    evaluation = events * cell_cost(variables, guess_profiles(settings))
     prior = make_prior(
         settings.model,
         settings.prior,
@@ -82,11 +89,13 @@ def make_problem(
     key = (cells.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable")
     return Problem(
-        records=records,
+        records=seat_missing(records, prior),
         prior=prior,
         cell_level=cells,
         shared_level=shared,
         shared_count=shared_count,
+        cell_events=cell_events,
+        shared_events=shared_events,
         people=population - len(records.level),
         profiles=settings.profiles,
         estimator=estimator,
@@ -96,6 +105,11 @@ def make_problem(
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
     )
+
+
+def count_events(cells: NDArray[np.int32], events: Events | None) -> int:
+    """Return how many probabilities these cells take."""
+    return len(cells) if events is None else sum(len(part.cell) for part in events.parts)
 
 
 def find_shared_cells(records: Records, unique_record: Integers) -> tuple[NDArray[np.int32], Floats]:

@@ -14,7 +14,7 @@ from keyhole.sampling.chain import KeptDraw, Position, make_generator
 from keyhole.sampling.checkpoint import Arrays, DamagedError, Generation
 from keyhole.sampling.history import History, Thinned, start_history
 from keyhole.sampling.problem import Problem
-from keyhole.sampling.start import empty_state
+from keyhole.sampling.start import empty_state, find_seated
 from keyhole.sampling.workers import engine
 from keyhole.settings import Settings
 
@@ -214,10 +214,10 @@ def _restore_state(c: int, arrays: Arrays, problem: Problem) -> State:
         _expect(found.dtype.kind != "f" or bool(np.isfinite(found).all()))
     state = State(**{name: np.ascontiguousarray(arrays[f"{c}.{name}"]) for name in wanted})
     profiles, tables = int(state.profile_total[0]), state.table_total
-    answered = problem.records.level >= 0
+    seated = find_seated(problem.records)
     _expect(0 <= profiles <= capacity)
     _expect(bool(((tables >= 0) & (tables <= state.seat.shape[1])).all()))
-    _expect(bool(((state.seat < tables[:, None]) | ~answered).all()))
+    _expect(bool(((state.seat < tables[:, None]) | ~seated).all()))
     used = np.arange(state.seat.shape[1]) < tables[:, None]
     _expect(bool(((state.table_label >= 0) & (state.table_label < max(profiles, 1)) | ~used).all()))
     return state

@@ -63,6 +63,18 @@ def empty_state(records: Records, capacity: int) -> State:
     )
 
 
+def seat_missing(records: Records, prior: Prior) -> Records:
+    """Give missing answers a seat if there are rules (kernels/missing.py); without rules they have none."""
+    if len(prior.rules.box_start) < 2:
+        return records
+    return records._replace(answer_total=np.full(len(records.level), records.level.shape[1], np.int64))
+
+
+def find_seated(records: Records) -> np.ndarray:
+    """Say which answers have a seat: bool (n, J)."""
+    return np.asarray((records.level >= 0) | (records.answer_total == records.level.shape[1])[:, None])
+
+
 def nearest_prototype(rng: np.random.Generator, level: np.ndarray, prototypes: int) -> np.ndarray:
     """Return for each record which of some records picked at random it agrees with most; ties at random."""
     n = len(level)
@@ -85,7 +97,7 @@ def start_state(
     capacity = max(capacity, 8 * ((2 * profiles + 135) // 8))
     state = empty_state(records, capacity)
     work = make_state_work(records, prior, capacity)
-    state.seat[records.level >= 0] = 0
+    state.seat[find_seated(records)] = 0
     state.table_size[:, 0] = records.answer_total
     state.table_total[:] = records.answer_total > 0
     state.profile_total[0] = profiles if prior.finite else min(profiles, max(n, 1))

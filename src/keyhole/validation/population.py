@@ -3,8 +3,9 @@
 Nothing but the key columns is read, a few million rows at a time; only the cells of the samples are counted.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from numpy.typing import NDArray
 
 from keyhole.errors import CodebookError, InputError
 from keyhole.microdata import BLANK, Variable, read_codebook
-from keyhole.microdata.categories import encode_column
+from keyhole.microdata.bands import read_bands
+from keyhole.microdata.categories import encode_column, is_blank
 from keyhole.microdata.columns import check_keys, find_columns
+from keyhole.microdata.counts import read_counts
 from keyhole.microdata.opening import open_file
 from keyhole.microdata.options import SourceOptions
+from keyhole.microdata.reading import band_column
+from keyhole.microdata.table import Table
 from keyhole.microdata.tables import read_table
 
 BATCH = 4_000_000
@@ -49,22 +54,31 @@ class Population:
 
 
 def open_population(
-    source: Path, keys: str | Sequence[str], codebook: str | Path | Mapping[str, Any] | None
+    source: Path | str,
+    keys: str | Sequence[str],
+    codebook: str | Path | Mapping[str, Any] | None,
+    reading: SourceOptions | None = None,
+    drop: bool = False,
 ) -> Population:
-    """Look through the file for its size and its categories."""
+    """Look through the file for its size and its categories; drop: people with a blank key are left out.
+
+    A Parquet file is looked through as it is, unless bands, counts or blanks change it: then its keys are read.
+    """
     names = check_keys(keys)
     book = read_codebook(codebook)
-    opened = open_file(source)
-    where = str(source)
+    reading = reading or SourceOptions()
+    reading.check(names)
+    where = str(source) if reading.query is None else "the query"
+    plain = not (reading.query or reading.bands or reading.count or drop)
+    opened = open_file(Path(source)) if reading.query is None else None
     try:
-        if opened.kind == "parquet":
+        if opened is not None and opened.kind == "parquet" and plain:
             frame = pl.scan_parquet(source, glob=False)
             find_columns(frame.collect_schema().names(), names, where)
-            frame = frame.select(names)
+            frame, fingerprint = frame.select(names), opened.fingerprint
         else:
-            table = read_table(source, names, SourceOptions())
-            frame = table.frame.lazy()
-            book = {**table.labels, **book}
+            table, book = _read_people(source, names, book, reading, drop)
+            frame, fingerprint = table.frame.lazy(), table.fingerprint or _fingerprint(table.frame)
         people = int(frame.select(pl.len()).collect().item())
         if people < 2:
             raise InputError(f"{where} has fewer than two people: a population is needed.")
@@ -74,7 +88,31 @@ def open_population(
             variables.append(variable)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
-    return Population(where, frame, tuple(variables), people, opened.fingerprint)
+    return Population(where, frame, tuple(variables), people, fingerprint)
+
+
+def _read_people(
+    source: Path | str, names: Sequence[str], book: Mapping[str, Variable], reading: SourceOptions, drop: bool
+) -> tuple[Table, dict[str, Variable]]:
+    """Read the keys of everybody, in bands if they are asked for, and one row for each person."""
+    table = read_table(source, names if reading.count is None else (*names, reading.count), reading)
+    kept = np.ones(table.frame.height, np.bool_)
+    for name in names if drop else ():
+        kept &= ~is_blank(table.frame[name])
+    rows = np.flatnonzero(kept)
+    frame = table.frame[rows]
+    books = {**table.labels, **book}
+    for name, bands in read_bands(reading.bands).items():
+        column, books[name] = band_column(frame[name], table, book.get(name), bands, rows)
+        frame = frame.with_columns(column.alias(name))
+    if reading.count is not None:
+        people = read_counts(table.frame[reading.count], table.where)[rows]
+        frame = frame[np.repeat(np.arange(len(rows)), people)]
+    return replace(table, frame=frame.select(names)), books
+
+
+def _fingerprint(frame: pl.DataFrame) -> str:
+    return hashlib.sha256(frame.write_csv().encode()).hexdigest()
 
 
 def draw_sample(population: Population, size: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:

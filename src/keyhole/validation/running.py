@@ -11,8 +11,9 @@ import numpy as np
 
 from keyhole._version import __version__
 from keyhole.comparison import ESTIMATORS, OURS, choose_estimators
-from keyhole.errors import InputError, RulesError
+from keyhole.errors import InputError, RulesError, SettingsError
 from keyhole.files import json_text, sha256, write_text
+from keyhole.microdata import SourceOptions
 from keyhole.settings import make_settings
 from keyhole.validation.plot import draw_plot
 from keyhole.validation.population import (
@@ -50,10 +51,13 @@ def validate(
     seed: int = 1,
     workers: int | None = None,
     on_finished: Callable[[int, int], None] | None = None,
+    missing: str = "category",
+    reading: SourceOptions | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Draw samples without replacement, estimate, score; return what validation.json holds.
 
+    missing: a blank key is a category, or people with one are left out (drop); reading: as `assess` reads a source.
     Same seed: same samples, whatever the number of workers and of replicates. Finished replicates are kept in the
     folder and not run again.
     """
@@ -64,13 +68,17 @@ def validate(
         raise InputError("replicates must be at least 1: how many samples to draw.")
     if sample_size < 2:
         raise InputError("sample-size must be at least 2: how many people to draw.")
-    path, out, rules = Path(source), Path(folder), None if zeros is None else Path(zeros)
+    if missing not in ("category", "drop"):
+        raise SettingsError(
+            "missing must be 'category' or 'drop' here: what is true of people with blanks is not known"
+        )
+    out, rules = Path(folder), None if zeros is None else Path(zeros)
     if rules is not None and not rules.is_file():
         raise RulesError(f"{rules} does not exist: check the name of the file with rules.")
-    population = open_population(path, keys, codebook)
+    population = open_population(source, keys, codebook, reading, missing == "drop")
     if sample_size > population.people:
         raise InputError(
-            f"a sample of {sample_size:,} cannot be drawn from the {population.people:,} people of {path}: "
+            f"a sample of {sample_size:,} cannot be drawn from the {population.people:,} people of {population.where}: "
             "give a smaller --sample-size."
         )
     open_folder(out, _plan(population, sample_size, seed, rules, chosen.model_dump(exclude={"workers", "seed"})))

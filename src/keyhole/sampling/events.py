@@ -4,7 +4,7 @@ A coarse cell C says that some variables lie in sets of categories. Without rule
     P(C among possible people) = sum over disjoint possible boxes D of P(C and D) / (1 - p_0),
 and C and D confine each variable to a set again. Variables confined to all their categories are left out, and what is
 left of the boxes is joined where it can be, so that a cell seldom needs more than one event. A missing answer (-1)
-confines nothing.
+confines nothing: the cell of a record is all cells that agree with what the record has.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Floats, Integers
-from keyhole.risk.coarsening import Coarsening, Groups
 from keyhole.zeros.boxes import Box, Grid, admitted, confine, make_grid, merge, pack
 
 Levels = tuple[int, ...]
 """Levels of one variable, by place in the list of all levels."""
+
+
+Groups = tuple[tuple[int, ...], ...]
+"""Categories of a variable that are published as one, by their places in the list of categories."""
+
+
+@dataclass(frozen=True)
+class Coarsening:
+    """What is published.
+
+    kept: the variables that stay, by place, ascending; groups: for each of them its categories, merged or alone.
+    """
+
+    kept: tuple[int, ...]
+    groups: tuple[Groups, ...]
+
+    def apply(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the codes (n, J) as they are published (n, kept): -1 stays -1."""
+        coarse = np.empty((len(codes), len(self.kept)), np.int32)
+        for place, (j, groups) in enumerate(zip(self.kept, self.groups, strict=True)):
+            # One more entry, at the end: where the code -1 looks.
+            to_group = np.full(sum(map(len, groups)) + 1, -1, np.int32)
+            for g, group in enumerate(groups):
+                to_group[list(group)] = g
+            coarse[:, place] = to_group[codes[:, j]]
+        return coarse
+
+
+def leave_out(levels: Sequence[int], j: int | None) -> Coarsening:
+    """Leave out variable j, or nothing."""
+    kept = tuple(x for x in range(len(levels)) if x != j)
+    return Coarsening(kept, tuple(tuple((v,) for v in range(levels[x])) for x in kept))
 
 
 @dataclass(frozen=True)
@@ -82,6 +113,17 @@ def make_events(
     flat = np.array([v for found in sets.numbers for v in found], np.int64)
     sizes = [len(found) for found in sets.numbers]
     return Events(len(cells), parts, flat, np.cumsum([0, *sizes])[:-1].astype(np.int64))
+
+
+def describe_blank_cells(
+    cells: NDArray[np.int32], level_start: Integers, possible: NDArray[np.uint8] | None
+) -> Events | None:
+    """Return the events of cells given by levels (cells, J), or None when no answer is missing in any of them."""
+    if not (cells < 0).any():
+        return None
+    codes = np.where(cells < 0, np.int32(-1), cells - level_start[:-1].astype(np.int32)).astype(np.int32)
+    levels = [int(size) for size in np.diff(level_start)]
+    return make_events(codes, leave_out(levels, None), levels, possible)
 
 
 def _meets(cells: NDArray[np.int32], coarsening: Coarsening, grid: Grid, boxes: Sequence[Box]) -> NDArray[np.bool_]:
