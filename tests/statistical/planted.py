@@ -41,6 +41,8 @@ SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
 SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2)
 LABELS = Probe("invariance", "hdp paper", "labels", 5)
 BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
+PARTED = Probe("invariance", "twelve tables", "splits and merges", 10)
+MEMBERSHIPS = Probe("invariance", "hdp adaptive", "memberships", 3)
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000)
 
 BUGS = (
@@ -176,6 +178,41 @@ BUGS = (
         "ratio += math.log(members + 1.0) - math.log(before) - math.log(real_b) - log_q",
         "ratio += -log_q",
         SPLITS,
+    ),
+    Bug(
+        "two profiles parted anew with q upside down",
+        "splitmerge.py",
+        "ratio += log_q + math.log(tables - (members + 2.0 - real_b))",
+        "ratio -= log_q + math.log(tables - (members + 2.0 - real_b))",
+        PARTED,
+    ),
+    Bug(
+        "concentrations moved without the records that stay",
+        "memberships.py",
+        "value += held[f, m] * math.log(seating[f, m])",
+        "value += 0.0",
+        MEMBERSHIPS,
+    ),
+    Bug(
+        "concentrations moved without their prior",
+        "memberships.py",
+        "value = -0.5 * (x / first) ** 2 - 0.5 * (y / second) ** 2",
+        "value = 0.0",
+        MEMBERSHIPS,
+    ),
+    Bug(
+        "a block drawn whatever it leaves for the others",
+        "memberships.py",
+        "block[lowest | taken, lane] * sums[rest >> 1, tables - 2, lane]",
+        "block[lowest | taken, lane]",
+        Probe("invariance", "mixed paper", "memberships", 1, 20_000),
+    ),
+    Bug(
+        "tables drawn without V",
+        "memberships.py",
+        "total += state.seating[variables, b + 1] * member.sums[g, b]",
+        "total += member.sums[g, b]",
+        Probe("invariance", "mixed paper", "memberships", 1),
     ),
     Bug(
         "shared concentration without its tables",

@@ -152,15 +152,15 @@ ZEROS_BUGS = (
     Bug(
         "split-merge without imputed blocks in m",
         "splitmerge.py",
-        "state.weight_concentration[0], without, tables_a, tables_b)",
-        "state.weight_concentration[0], without, members + 2 - real_b, real_b)",
+        "ratio = log_label_ratio(finite, state.weight_concentration[0], without, tables_a, tables_b)",
+        "ratio = log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - real_b, real_b)",
         SPLITS,
     ),
     Bug(
         "the leaves that split off stay behind as well",
         "splitmerge.py",
-        "sides.leaf[slot_a, y] -= sides.leaf_side[y]",
-        "sides.leaf[slot_a, y] -= 0",
+        "sides.leaf[slot_a, y] += sides.leaf[slot_b, y] - sides.leaf_side[y]",
+        "sides.leaf[slot_a, y] += sides.leaf[slot_b, y]",
         SPLITS_TWICE,
     ),
     Bug(
@@ -182,8 +182,8 @@ ZEROS_BUGS = (
     Bug(
         "weights and profiles balanced without (1 - p_0)^-n",
         "balance.py",
-        "            gain -= people * math.log(new_share / share)\n",
-        "",
+        "gain -= people * math.log(new_share / share)",
+        "gain -= people * math.log1p(change / share)",
         BALANCE,
     ),
     Bug(

@@ -10,6 +10,7 @@ from tests.statistical.running import run_step
 KERNELS = ("seats", "labels", "splits and merges", "weights", "profiles", "concentrations", "memberships", "sweep")
 ONLY_ADAPTIVE = ("base strength", "base level")
 ONLY_HDP = ("weight concentration",)
+SOME_STEPS = {"one profile": ONLY_ADAPTIVE, "twelve tables": ("splits and merges",)}
 
 
 def steps_of(setting):
@@ -27,7 +28,7 @@ def steps_of(setting):
 CASES = [
     (name, step)
     for name, setting in SETTINGS.items()
-    for step in (ONLY_ADAPTIVE if name == "one profile" else steps_of(setting))
+    for step in SOME_STEPS.get(name, steps_of(setting))
 ]
 
 

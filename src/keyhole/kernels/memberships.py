@@ -71,8 +71,8 @@ def group_records(
             continue
         key = 0
         for j in range(variables):
-            key = (key ^ level[i, j]) * 1099511628211
-        spot = (key ^ (key >> 29)) & mask
+            key = (key * 1_000_003 + int(level[i, j])) & 0xFFFFFFFFFF
+        spot = (key ^ (key >> 17)) & mask
         while True:
             g = slots[spot]
             if g < 0:
