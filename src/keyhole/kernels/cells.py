@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.state import Floats, Integers
 
 
@@ -72,7 +72,7 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
     )
 
 
-@kernel
+@inner
 def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block, members, factorial):
     """Fill block[:, lane] with (|T| - 1)! phi(T) for every set T of variables, from `factor`.
 
@@ -105,7 +105,7 @@ def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block
                 block[whole, lane] = factorial[members[whole] - 1] * phi[top, mask]
 
 
-@kernel
+@inner
 def sum_partitions(variables, block, sums, total, members):
     """Fill `total` with A(all, b) for every lane, and `sums` with A(S, b) for sets without variable 0."""
     lanes = block.shape[1]

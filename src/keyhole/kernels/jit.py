@@ -65,17 +65,51 @@ CACHE_FOLDER = _choose_cache()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function without the interpreter lock, cached under CACHE_FOLDER.
+    """Compile a function without the interpreter lock, cached under CACHE_FOLDER."""
+    return _ignore_constants(_compile(function, CACHE_FOLDER, wrapped=True))
 
-    Division by zero follows NumPy, which lets loops with divisions use vector instructions.
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only other kernels call, which takes less time: no way in from Python is made.
+
+    Tests may call it from Python all the same; then it is compiled once more, as a kernel.
     """
+    compiled: Any = _ignore_constants(_compile(function, CACHE_FOLDER, wrapped=False))
+    if config.DISABLE_JIT:
+        return function
+    called: list[Callable[..., Any]] = []
+
+    def call(*arguments: Any) -> Any:
+        if not called:
+            folder = None if CACHE_FOLDER is None else CACHE_FOLDER / "called"
+            called.append(_ignore_constants(_compile(function, folder, wrapped=True)))
+        return called[0](*arguments)
+
+    # Numba would jump to the way in that does not exist: the compiler may know the function, Python may not.
+    compiled.add_overload = lambda result: compiled.overloads.update({tuple(result.signature.args): result})
+    compiled._compile_for_args = call
+    return compiled
+
+
+def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Callable[..., Any]:
+    """Hand a function to Numba. Division by zero follows NumPy, which lets loops with divisions use vectors."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(CACHE_FOLDER or "")
+    config.CACHE_DIR = str(folder or "")
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=CACHE_FOLDER is not None, **options)(function)
+        compiled: Callable[..., Any] = numba.njit(cache=folder is not None, no_cpython_wrapper=not wrapped, **options)(
+            function
+        )
     finally:
         config.CACHE_DIR = before
+    return compiled
+
+
+def _ignore_constants(compiled: Any) -> Any:
+    """Let Numba compile a kernel for whole numbers, not once for 0, once for 1 and once for any other."""
+    if not config.DISABLE_JIT:
+        resolve, unliteral = compiled.get_call_template, numba.types.unliteral
+        compiled.get_call_template = lambda arguments, named: resolve(tuple(map(unliteral, arguments)), named)
     return compiled
 
 
