@@ -79,15 +79,15 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     called: list[Callable[..., Any]] = []
 
-    def call(*arguments: Any) -> Any:
+    def find_kernel(*_: Any) -> Callable[..., Any]:
         if not called:
             folder = None if CACHE_FOLDER is None else CACHE_FOLDER / "called"
             called.append(_ignore_constants(_compile(function, folder, wrapped=True)))
-        return called[0](*arguments)
+        return called[0]
 
     # Numba would jump to the way in that does not exist: the compiler may know the function, Python may not.
     compiled.add_overload = lambda result: compiled.overloads.update({tuple(result.signature.args): result})
-    compiled._compile_for_args = call
+    compiled._compile_for_args = find_kernel
     return compiled
 
 
