@@ -94,12 +94,11 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Callable[..., Any]:
     """Hand a function to Numba. Division by zero follows NumPy, which lets loops with divisions use vectors."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None}
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder or "")
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=folder is not None, no_cpython_wrapper=not wrapped, **options)(
-            function
-        )
+        compiled: Callable[..., Any] = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
     return compiled
