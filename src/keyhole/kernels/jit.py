@@ -66,7 +66,8 @@ CACHE_FOLDER = _choose_cache()
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function without the interpreter lock, cached under CACHE_FOLDER."""
-    return _ignore_constants(_compile(function, CACHE_FOLDER, wrapped=True))
+    compiled: Callable[..., Any] = _compile(function, CACHE_FOLDER, wrapped=True)
+    return compiled
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,39 +75,36 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Tests may call it from Python all the same; then it is compiled once more, as a kernel.
     """
-    compiled: Any = _ignore_constants(_compile(function, CACHE_FOLDER, wrapped=False))
     if config.DISABLE_JIT:
         return function
+    compiled = _compile(function, CACHE_FOLDER, wrapped=False)
     called: list[Callable[..., Any]] = []
 
     def find_kernel(*_: Any) -> Callable[..., Any]:
         if not called:
             folder = None if CACHE_FOLDER is None else CACHE_FOLDER / "called"
-            called.append(_ignore_constants(_compile(function, folder, wrapped=True)))
+            called.append(_compile(function, folder, wrapped=True))
         return called[0]
 
     # Numba would jump to the way in that does not exist: the compiler may know the function, Python may not.
     compiled.add_overload = lambda result: compiled.overloads.update({tuple(result.signature.args): result})
     compiled._compile_for_args = find_kernel
-    return compiled
+    entry: Callable[..., Any] = compiled
+    return entry
 
 
-def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Callable[..., Any]:
+def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Any:
     """Hand a function to Numba. Division by zero follows NumPy, which lets loops with divisions use vectors."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None}
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder or "")
     try:
-        compiled: Callable[..., Any] = numba.njit(**options)(function)
+        compiled: Any = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
-    return compiled
-
-
-def _ignore_constants(compiled: Any) -> Any:
-    """Let Numba compile a kernel for whole numbers, not once for 0, once for 1 and once for any other."""
     if not config.DISABLE_JIT:
+        # Called with a constant, a kernel would be compiled for 0, for 1 and for any other number, each on its own.
         resolve, unliteral = compiled.get_call_template, numba.types.unliteral
         compiled.get_call_template = lambda arguments, named: resolve(tuple(map(unliteral, arguments)), named)
     return compiled
