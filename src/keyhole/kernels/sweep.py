@@ -6,7 +6,7 @@ gamma integrates the weights out and the base levels integrate the profiles out,
 import numpy as np
 
 from keyhole.kernels.balance import draw_balance
-from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.jit import kernel
@@ -47,16 +47,6 @@ def run_sweep(rng, records, prior, state, work):
     draw_base_strength(rng, records, prior, state, work)
     draw_base_level(rng, records, prior, state, work)
     draw_concentrations(rng, records, prior, state, work)
-    draw_weights(rng, records, prior, state, work)
-    draw_profiles(rng, records, prior, state, work)
-
-
-@kernel
-def settle(rng, records, prior, state, work):
-    """Draw weights and profiles for records that have been seated, and bring tallies and V into step."""
-    fill_seating(rng, records, prior, state, work)
-    tally_answers(rng, records, prior, state, work)
-    drop_empty_profiles(rng, records, prior, state, work)
     draw_weights(rng, records, prior, state, work)
     draw_profiles(rng, records, prior, state, work)
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.keep import Kept, fill_kept, make_kept
 from keyhole.kernels.population import draw_people
+from keyhole.kernels.settling import settle
 from keyhole.kernels.state import Prior, Records, State
-from keyhole.kernels.sweep import settle
 from keyhole.kernels.work import make_work
 from keyhole.sampling.start import empty_state, make_prior
 from keyhole.settings import Settings

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from keyhole.kernels.settling import settle
 from keyhole.kernels.state import Prior, Records, Rules, State, no_rules
-from keyhole.kernels.sweep import settle
 from keyhole.kernels.work import Work, make_work
 
 STARTS = (1, 5, 20, 100)
