@@ -6,7 +6,6 @@ Each job imports keyhole and the tests anew from its own folder; numba and scipy
 """
 
 import dataclasses
-import importlib
 import json
 import sys
 import time
@@ -19,6 +18,7 @@ from scipy.stats import norm
 from keyhole.kernels.state import State
 from tests.oracle.rejection import World, draw_file, draw_rows
 from tests.statistical import test_impossible as zeros
+from tests.statistical.planted_child import import_from
 from tests.statistical.planted_zeros import ZerosProbe
 
 KNOWN = {"counts": 3, "remainder": 1}
@@ -199,21 +199,6 @@ def judge(probe: ZerosProbe, ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(min(1.0, 2.0 * norm.sf(z.max()) * len(z)))
 
 
-def import_from(folder: str):
-    """Import this module anew, with keyhole from this folder."""
-    for name in [name for name in sys.modules if name.split(".")[0] in ("keyhole", "tests")]:
-        del sys.modules[name]
-    sys.path.insert(0, folder)
-    try:
-        child = importlib.import_module("tests.statistical.planted_zeros_child")
-    finally:
-        sys.path.remove(folder)
-    found = sys.modules["keyhole"].__file__
-    if found is None or not Path(found).is_relative_to(folder):
-        raise SystemExit(f"imported {found}, wanted {folder}")
-    return child
-
-
 def main() -> None:
     """Run the jobs [name, folder, probe, seed]; a copy that crashes gets 0."""
     jobs, target = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
@@ -226,7 +211,7 @@ def main() -> None:
             more = dataclasses.replace(probe, replicates=probe.replicates if probe.kind in KNOWN else REFERENCE)
             references[key] = sample(more, seed + 1, reference=True)
         began = time.perf_counter()
-        child = import_from(folder)
+        child = import_from(folder, "tests.statistical.planted_zeros_child")
         try:
             value = judge(probe, child.sample(probe, seed, reference=False), references[key])
         except (ArithmeticError, AssertionError, LookupError, ValueError):

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from functools import cache
 
-import numba
-
 from keyhole.kernels import concentrations, labels, levels, memberships, profiles, seats, splitmerge, sweep, weights
 from keyhole.kernels.state import Prior
 from keyhole.kernels.work import Work, make_work
+from tests.statistical.compiled import compiled_calls
 from tests.statistical.prior_pool import Pool, one_records, one_state
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
@@ -32,33 +31,30 @@ STEPS: dict[str, tuple[Callable, ...]] = {
 }
 
 
-def compose(first: Callable, second: Callable) -> Callable:
-    """One kernel after the other."""
+SEQUENCE = """
+def NAME(rng, records, prior, state, work):
+    ...
+"""
+RUNNER = """
+def NAME(rng, prior, pool, work, times):
+    for r in range(len(pool.level)):
+        records = one_records(pool, r)
+        state = one_state(pool.state, r)
+        for _ in range(times):
+            ...
+"""
 
-    @numba.njit
-    def both(rng, records, prior, state, work):
-        first(rng, records, prior, state, work)
-        second(rng, records, prior, state, work)
 
-    return both
+def one_after_the_other(name: str, *kernels: Callable) -> Callable:
+    """One kernel that is these kernels in their order."""
+    return compiled_calls(name, SEQUENCE, kernels, {})
 
 
 @cache
 def make_runner(name: str) -> Callable:
     """Compile the loop over replicates for one step."""
-    step, *rest = STEPS[name]
-    for kernel in rest:
-        step = compose(step, kernel)
-
-    @numba.njit
-    def run(rng, prior, pool, work, times):
-        for r in range(len(pool.level)):
-            records = one_records(pool, r)
-            state = one_state(pool.state, r)
-            for _ in range(times):
-                step(rng, records, prior, state, work)
-
-    return run
+    loop = {"one_records": one_records, "one_state": one_state}
+    return compiled_calls("run_" + name.replace(" ", "_"), RUNNER, STEPS[name], loop)
 
 
 def make_pool_work(pool: Pool) -> Work:

@@ -34,6 +34,7 @@ from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import empty_state, make_prior, make_state_work
 from tests.conftest import seed_from_name
 from tests.oracle.rejection import draw_file, draw_world
+from tests.statistical.running import one_after_the_other
 
 LEVELS = (2, 3)
 BOXES = ({0: {0}, 1: {0, 1}}, {1: {2}, 0: {1}})
@@ -55,6 +56,8 @@ AFTER_IMPUTING = (
     draw_weights,
     draw_profiles,
 )
+before_imputing = one_after_the_other("before_imputing", *BEFORE_IMPUTING)
+after_imputing = one_after_the_other("after_imputing", *AFTER_IMPUTING)
 
 
 def box_arrays(levels, boxes):
@@ -202,12 +205,10 @@ def impute_few(rng, records, prior, state, work):
 
 def conditioned_sweep(rng, records, prior, state, work):
     """A sweep, given that at most MOST people are imputed."""
-    for kernel in BEFORE_IMPUTING:
-        kernel(rng, records, prior, state, work)
+    before_imputing(rng, records, prior, state, work)
     conditioned_balance(rng, records, prior, state, work)
     impute_few(rng, records, prior, state, work)
-    for kernel in AFTER_IMPUTING:
-        kernel(rng, records, prior, state, work)
+    after_imputing(rng, records, prior, state, work)
 
 
 def gather_sometimes(rng, records, prior, state, work):
@@ -224,7 +225,7 @@ def test_the_parts_make_the_sweep(rng):
     twin = State(*(field.copy() for field in state))
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(5):
-        for kernel in (*BEFORE_IMPUTING, draw_balance, gather_sometimes, draw_impossible, *AFTER_IMPUTING):
+        for kernel in (before_imputing, draw_balance, gather_sometimes, draw_impossible, after_imputing):
             kernel(ours, records, bench.prior, state, work)
         run_sweep(theirs, records, bench.prior, twin, work)
     assert ours.random() == theirs.random()

@@ -1,9 +1,10 @@
 """Every planted bug is found by a test that the sampler as it is passes.
 
-Copies run interpreted, in a process of their own: no compiler, no cache. The parent draws the states
+All copies run interpreted, in one process of their own: no compiler, no cache. The parent draws the states
 that they start from and judges where they end.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -22,7 +23,6 @@ from tests.exact.test_posterior import FIXED, enumerated
 from tests.statistical.comparison import LEVEL, STEPS, p_values
 from tests.statistical.invariance import SETTINGS, draw_pool, stored_measures
 from tests.statistical.planted import BUGS, Bug, Probe
-from tests.statistical.planted_child import CRASHED
 from tests.statistical.prior_pool import Pool
 from tests.statistical.quantities import measure_pool
 
@@ -61,31 +61,6 @@ def judge(probe: Probe, pool: Pool) -> float:
     return chi_square_p(observed, found.probability * probe.replicates)
 
 
-def run_copy(folder: Path, probe: Probe) -> float:
-    """Run the probe on the copy of keyhole in this folder; return its p-value, 0 after a crash."""
-    prior, pool = draw_starts(probe)
-    source, target = folder / "in.npz", folder / "out.npz"
-    np.savez(source, **pool.state._asdict(), level=pool.level, level_start=pool.level_start)
-    arguments = [folder, source, target, probe.step, probe.times, seed_from_name(str(probe)) % 2**62]
-    arguments += [int(prior.finite), int(prior.adaptive)]
-    private = {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder), "KEYHOLE_CACHE": str(folder / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.statistical.planted_child", *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, **private},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == CRASHED:
-        return 0.0
-    assert done.returncode == 0, done.stderr
-    with np.load(target) as stored:
-        moved = Pool(State(*(stored[name] for name in State._fields)), pool.level, pool.level_start)
-    with np.errstate(all="ignore"):
-        return judge(probe, moved)
-
-
 def copy_package(folder: Path, bug: Bug | None) -> None:
     """Copy keyhole and plant the bug."""
     source = Path(keyhole.__file__).parent
@@ -97,13 +72,57 @@ def copy_package(folder: Path, bug: Bug | None) -> None:
         path.write_text(text.replace(bug.old, bug.new))
 
 
+PROBES = sorted({bug.probe for bug in BUGS}, key=str)
+
+
+@pytest.fixture(scope="module")
+def p_value(tmp_path_factory):
+    """The p-value of every bug by name and of every probe on the copy without a bug; 0 after a crash."""
+    folder = tmp_path_factory.mktemp("planted")
+    jobs, found = [], {}
+    for number, probe in enumerate(PROBES):
+        prior, pool = draw_starts(probe)
+        np.savez(folder / f"{number}.npz", **pool.state._asdict(), level=pool.level, level_start=pool.level_start)
+        for bug in (None, *(bug for bug in BUGS if bug.probe == probe)):
+            copy = folder / f"copy{len(jobs)}"
+            copy_package(copy, bug)
+            target = copy / "out.npz"
+            found[bug.name if bug else str(probe)] = probe, target
+            seed = seed_from_name(str(probe)) % 2**62
+            start = str(folder / f"{number}.npz")
+            jobs.append(
+                [str(copy), start, str(target), probe.step, probe.times, seed, bool(prior.finite), bool(prior.adaptive)]
+            )
+    (folder / "jobs.json").write_text(json.dumps(jobs))
+    private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.statistical.planted_child", str(folder / "jobs.json")],
+        cwd=ROOT,
+        env={**os.environ, **private},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: judge_file(*where) for name, where in found.items()}
+
+
+def judge_file(probe: Probe, path: Path) -> float:
+    """The p-value of the states that a copy left, 0 if it left none."""
+    if not path.exists():
+        return 0.0
+    _, start = draw_starts(probe)
+    with np.load(path) as stored:
+        moved = Pool(State(*(stored[name] for name in State._fields)), start.level, start.level_start)
+    with np.errstate(all="ignore"):
+        return judge(probe, moved)
+
+
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_planted_bug_is_found(tmp_path, bug):
-    copy_package(tmp_path, bug)
-    assert run_copy(tmp_path, bug.probe) < LEVEL / STEPS
+def test_planted_bug_is_found(p_value, bug):
+    assert p_value[bug.name] < LEVEL / STEPS
 
 
-@pytest.mark.parametrize("probe", sorted({bug.probe for bug in BUGS}, key=str), ids=str)
-def test_copy_without_a_bug_passes(tmp_path, probe):
-    copy_package(tmp_path, None)
-    assert run_copy(tmp_path, probe) > LEVEL / STEPS
+@pytest.mark.parametrize("probe", PROBES, ids=str)
+def test_copy_without_a_bug_passes(p_value, probe):
+    assert p_value[str(probe)] > LEVEL / STEPS

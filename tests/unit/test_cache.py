@@ -1,5 +1,7 @@
 """The cache of compiled code: never stale after an edit of a callee, and never in a folder of others."""
 
+import ast
+import importlib
 import os
 import shutil
 import subprocess
@@ -111,3 +113,52 @@ def test_without_a_folder_code_is_compiled_in_memory(tmp_path):
     assert done.stdout.split()[1] == "None"
     assert "compiling in memory" in done.stderr
     assert not any(folder.rglob("*.nb*"))
+
+
+def test_a_kernel_is_compiled_once_for_all_constants(tmp_path):
+    """Numba would compile `callee` for 0, for 1 and for any other whole number."""
+    (tmp_path / "constants.py").write_text(CONSTANTS)
+    done = subprocess.run(
+        [sys.executable, "-c", "import constants"], env={**os.environ, "PYTHONPATH": path_with(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["5", "1", "7", "1"]
+
+
+def path_with(folder: Path) -> str:
+    """PYTHONPATH with this folder, and keyhole from where it is now."""
+    return os.pathsep.join([str(folder), str(Path(keyhole.__file__).parents[1])])
+
+
+CONSTANTS = """
+from keyhole.kernels.jit import inner, kernel
+
+@inner
+def callee(x, y):
+    return x + y
+
+@kernel
+def outer(x):
+    return callee(x, 0) + callee(1, x) + callee(0, 0)
+
+print(outer(2), len(callee.overloads))
+print(callee(3, 4), len(callee.overloads))
+"""
+
+
+def test_keyhole_calls_no_inner_kernel_from_python():
+    """It would work, but compile the kernel twice; only warm_up names some, for the compiler."""
+    called, inner = 0, []
+    for path in Path(keyhole.__file__).parent.rglob("*.py"):
+        if path.parent.name == "kernels" or path.name == "warm_up.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("keyhole.kernels."):
+                module = importlib.import_module(str(node.module))
+                options = {
+                    alias.name: getattr(getattr(module, alias.name), "targetoptions", {}) for alias in node.names
+                }
+                called += sum("no_cpython_wrapper" in found for found in options.values())
+                inner += [f"{path.name}: {name}" for name, found in options.items() if found.get("no_cpython_wrapper")]
+    assert called > 10
+    assert not inner

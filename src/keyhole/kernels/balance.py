@@ -27,9 +27,9 @@ from keyhole.kernels.balanced_concentrations import (
     move_weight_concentration,
 )
 from keyhole.kernels.boxes import fill_set_factors
-from keyhole.kernels.grid import fill_phi, multiply_all, multiply_out, sum_grid
+from keyhole.kernels.grid import accept_trial, fill_phi, multiply_all, multiply_out, sum_grid
 from keyhole.kernels.impossible import append_remainder
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import make_book, open_profile
 from keyhole.kernels.work import OK
 
@@ -39,7 +39,7 @@ NEGLIGIBLE = 1e-8
 """People of the sample, impossible ones included, that profiles not yet seen may hold."""
 
 
-@kernel
+@inner
 def shift_logit(value, rest, shift):
     """Return what a share and its rest become when their log odds are shifted."""
     log_odds = math.log(value) - math.log(rest) + shift
@@ -50,7 +50,7 @@ def shift_logit(value, rest, shift):
     return small / (1.0 + small), 1.0 / (1.0 + small)
 
 
-@kernel
+@inner
 def pick_profile(rng, finite, weight, profiles, real_profiles, profile_tables, tables, gamma):
     """Pick the profile that moves; return it, and the two shapes of the beta density of its weight."""
     if finite:
@@ -72,7 +72,7 @@ def pick_profile(rng, finite, weight, profiles, real_profiles, profile_tables, t
     return -1, 0.0, 0.0
 
 
-@kernel
+@inner
 def propose_levels(
     rng, level_start, grid_variable, base_strength, base_level, level_count, level_profile, k, step, out
 ):
@@ -104,7 +104,7 @@ def propose_levels(
     return j, shape * math.log(new_value / value) + others * math.log(new_rest / rest)
 
 
-@kernel
+@inner
 def swap_levels(rules, j, level_start, level, level_profile, set_factor, k):
     """Exchange the row of variable j in profile k with the one in `level`, and bring its sets into step."""
     for v in range(level_start[j], level_start[j + 1]):
@@ -116,7 +116,7 @@ def swap_levels(rules, j, level_start, level, level_profile, set_factor, k):
                 set_factor[s, k] += level_profile[rules.set_level[x], k]
 
 
-@kernel
+@inner
 def prepare_grid(rng, records, prior, state, work):
     """Make profiles not yet seen explicit until they hardly matter, then fill the grid; return 1 - p_0.
 
@@ -142,14 +142,14 @@ def prepare_grid(rng, records, prior, state, work):
                 return 1.0
 
 
-@kernel
+@inner
 def move_phi(phi, own, moved, weight, new, scale, out):
     """Write phi after one profile has moved and the weights of all others were multiplied by `scale`."""
     for x in range(phi.shape[0]):
         out[x] = scale * max(phi[x] - weight * own[x], 0.0) + new * moved[x]
 
 
-@kernel
+@inner
 def sum_all(phi):
     """Return the sum over boxes of phi for the set of all variables."""
     value = 0.0
@@ -158,7 +158,7 @@ def sum_all(phi):
     return value
 
 
-@kernel
+@inner
 def move_profiles(rng, records, prior, state, work, share):
     """Make prior.balance_moves moves of weights and levels; return 1 - p_0."""
     rules, grid, finite, people = prior.rules, work.grid, prior.finite, records.level.shape[0]
@@ -226,7 +226,7 @@ def move_profiles(rng, records, prior, state, work, share):
                 swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
             continue
         share = new_share
-        grid.phi[:, :] = grid.trial
+        accept_trial(grid)
         for other in range(profiles + 1):
             weight[other] *= scale
         weight[k] = new
@@ -234,7 +234,7 @@ def move_profiles(rng, records, prior, state, work, share):
     return share
 
 
-@kernel
+@inner
 def draw_balance(rng, records, prior, state, work):
     """Move weights, profiles and concentrations; nothing without rules."""
     if prior.balance_moves == 0 or prior.rules.grid_set.shape[1] == 0 or records.level.shape[0] == 0:

@@ -9,8 +9,8 @@ import math
 
 from keyhole.kernels.concentrations import tally_seatings
 from keyhole.kernels.densities import log_seatings, log_shared
-from keyhole.kernels.grid import fill_phi, share_of_total, sum_grid
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.grid import accept_trial, fill_phi, share_of_total, sum_grid
+from keyhole.kernels.jit import inner
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 
 SMALLEST = 1e-300
@@ -23,7 +23,7 @@ STICK_STEP = 0.4
 """Largest change of log gamma at once: profiles not yet seen must stay negligible when gamma grows."""
 
 
-@kernel
+@inner
 def order_by_size(rng, weight, profiles, profile_tables, key, order):
     """Put the profiles without tables of records in size-biased random order; return their number."""
     size = 0
@@ -40,7 +40,7 @@ def order_by_size(rng, weight, profiles, profile_tables, key, order):
     return size
 
 
-@kernel
+@inner
 def move_weight_concentration(rng, records, prior, state, work, share):
     """Move gamma, and with it the weights of all profiles without tables of records; return 1 - p_0.
 
@@ -82,11 +82,11 @@ def move_weight_concentration(rng, records, prior, state, work, share):
     for k in range(profiles + 1):
         weight[k] = new[k]
     state.remainder[0] = weight[profiles]
-    grid.phi[:, :] = grid.trial
+    accept_trial(grid)
     return new_share
 
 
-@kernel
+@inner
 def move_concentrations(rng, records, prior, state, work, share):
     """Move alpha (`mixed`) or the mean and the shape of the records' concentrations (`hdp` under `adaptive`).
 

@@ -4,7 +4,7 @@ P(box) by cells.py on the box's confined variables only, with theta_{j,A} = sum 
 """
 
 from keyhole.kernels.cells import fill_blocks, sum_partitions
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 
 
 @kernel
@@ -19,7 +19,7 @@ def fill_set_factors(rules, level_profile, profiles, set_factor):
                 set_factor[s, k] += level_profile[v, k]
 
 
-@kernel
+@inner
 def sum_box(start, member_set, box, weight, profiles, set_factor, cells):
     """Fill the sums of cells.py for this box (one lane); return how many variables it confines."""
     size = start[box + 1] - start[box]
@@ -35,7 +35,7 @@ def sum_box(start, member_set, box, weight, profiles, set_factor, cells):
     return size
 
 
-@kernel
+@inner
 def box_probability(start, member_set, box, weight, profiles, set_factor, seating, cells):
     """Return the probability of a box."""
     size = sum_box(start, member_set, box, weight, profiles, set_factor, cells)

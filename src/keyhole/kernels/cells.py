@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.jit import kernel, summing_kernel
+from keyhole.kernels.jit import inner, kernel, summing
 from keyhole.kernels.state import Floats, Integers
 
 
@@ -73,7 +73,7 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
     )
 
 
-@kernel
+@inner
 def multiply_sets(first, last, profiles, factor, out):
     """Fill row `mask` of `out` with row 0 times the product of factor[j] over the variables first + j in the mask."""
     for j in range(first, last):
@@ -83,7 +83,7 @@ def multiply_sets(first, last, profiles, factor, out):
                 out[half + mask, k] = out[mask, k] * factor[j, k]
 
 
-@summing_kernel
+@summing
 def multiply_tables(upper, lower, profiles, high, low, phi):
     """Fill phi = high low', two rows and four columns at a time, so that what is read is used several times."""
     for top in range(0, upper, 2):
@@ -104,7 +104,7 @@ def multiply_tables(upper, lower, profiles, high, low, phi):
             phi[top + 1, mask], phi[top + 1, mask + 1], phi[top + 1, mask + 2], phi[top + 1, mask + 3] = e, f, g, h
 
 
-@kernel
+@inner
 def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block, members, factorial):
     """Fill block[:, lane] with (|T| - 1)! phi(T) for every set T of variables, from `factor`.
 
@@ -126,7 +126,7 @@ def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block
                 block[whole, lane] = factorial[members[whole] - 1] * phi[top, mask]
 
 
-@kernel
+@inner
 def sum_partitions(variables, block, sums, total, members):
     """Fill `total` with A(all, b) for every lane, and `sums` with A(S, b) for sets without variable 0."""
     lanes = block.shape[1]

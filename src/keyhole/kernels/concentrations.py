@@ -9,11 +9,11 @@ Both leave State.seating = V in step.
 import math
 
 from keyhole.kernels.densities import MEAN, SHAPE, SHARED, draw_slice
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 
 
-@kernel
+@inner
 def tally_seatings(answer_total, table_total, impossible_seating, tables_by_length):
     """Count people by number of answers and of tables, imputed ones included."""
     for f in range(tables_by_length.shape[0]):
@@ -23,7 +23,7 @@ def tally_seatings(answer_total, table_total, impossible_seating, tables_by_leng
         tables_by_length[answer_total[i], table_total[i]] += 1
 
 
-@kernel
+@inner
 def fill_seating(rng, records, prior, state, work):
     """Compute V from the concentrations."""
     if prior.finite:
@@ -32,7 +32,7 @@ def fill_seating(rng, records, prior, state, work):
         fill_mixed_seating(state.record_concentration[0], state.record_concentration[1], state.seating)
 
 
-@kernel
+@inner
 def draw_concentrations(rng, records, prior, state, work):
     """Draw alpha (`mixed`) or the mean a / b, then the shape a (`hdp` under `adaptive`), and bring V into step."""
     if not prior.finite and not prior.adaptive:

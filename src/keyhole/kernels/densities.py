@@ -11,7 +11,7 @@ SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over people of
 import math
 
 from keyhole.kernels.draws import log_rising
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.seating import fill_mixed_seating
 
 STRENGTH = 0
@@ -20,7 +20,7 @@ SHAPE = 2
 SHARED = 3
 
 
-@kernel
+@inner
 def log_strength(x, sd, first, last, profiles, level_count, base_level):
     """Return the log density of log lambda_j at x, up to a constant."""
     strength = math.exp(x)
@@ -37,7 +37,7 @@ def log_strength(x, sd, first, last, profiles, level_count, base_level):
     return value
 
 
-@kernel
+@inner
 def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_seating):
     """Return the log density of (log a / b, log a), up to a constant."""
     fill_mixed_seating(math.exp(log_shape), math.exp(log_shape - log_mean), trial_seating)
@@ -49,7 +49,7 @@ def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial
     return value
 
 
-@kernel
+@inner
 def log_shared(x, prior_shape, prior_rate, tables_by_length):
     """Return the log density of log alpha at x, up to a constant."""
     alpha = math.exp(x)
@@ -62,7 +62,7 @@ def log_shared(x, prior_shape, prior_rate, tables_by_length):
     return value
 
 
-@kernel
+@inner
 def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating):
     """Return the log density of the target at x.
 
@@ -78,7 +78,7 @@ def log_density(target, x, other, scale, second, first, last, level_count, base_
     return log_shared(x, scale, second, table)
 
 
-@kernel
+@inner
 def draw_slice(
     rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, seating
 ):  # fmt: skip

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 
 
-@kernel
+@inner
 def draw_log_gamma(rng, shape):
     """Draw log G, G ~ Gamma(shape, 1). In logarithms, since G of shape 1e-8 underflows nearly always.
 
@@ -18,7 +18,7 @@ def draw_log_gamma(rng, shape):
     return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
-@kernel
+@inner
 def draw_log_beta(rng, a, b):
     """Draw log B, B ~ Beta(a, b)."""
     log_x = draw_log_gamma(rng, a)
@@ -28,7 +28,7 @@ def draw_log_beta(rng, a, b):
     return log_x - log_y - math.log1p(math.exp(log_x - log_y))
 
 
-@kernel
+@inner
 def draw_dirichlet(rng, shape, out):
     """Write one draw of Dirichlet(shape) to `out`; `shape` and `out` may be the same array."""
     size = shape.shape[0]
@@ -44,7 +44,7 @@ def draw_dirichlet(rng, shape, out):
         out[x] /= total
 
 
-@kernel
+@inner
 def draw_categorical(rng, weight, size):
     """Draw an index below `size` with probability proportional to weight."""
     total = 0.0
@@ -61,7 +61,7 @@ def draw_categorical(rng, weight, size):
     return last
 
 
-@kernel
+@inner
 def draw_binomial(rng, total, probability):
     """Draw Binomial(total, probability), also where rounding left the probability just outside [0, 1]."""
     if total <= 0 or probability <= 0.0:
@@ -71,7 +71,7 @@ def draw_binomial(rng, total, probability):
     return rng.binomial(total, probability)
 
 
-@kernel
+@inner
 def draw_multinomial(rng, total, weight, size, out, suffix):
     """Write Multinomial(total, weight / sum(weight)) to out[:size], `suffix` being scratch of that size.
 
@@ -88,7 +88,7 @@ def draw_multinomial(rng, total, weight, size, out, suffix):
         left -= out[x]
 
 
-@kernel
+@inner
 def draw_table_count(rng, customers, concentration):
     """Draw the number of tables of a Chinese restaurant: sum over i < customers of Bernoulli(c / (c + i)).
 
@@ -116,7 +116,7 @@ def draw_table_count(rng, customers, concentration):
     return tables
 
 
-@kernel
+@inner
 def log_rising(start, steps):
     """Return log of start (start + 1) ... (start + steps - 1) = lnGamma(start + steps) - lnGamma(start)."""
     if steps == 0:

@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.population import accumulate_rows, draw_affiliations
 
 
-@kernel
+@inner
 def weigh_particle(rng, weight, level_profile, profiles, seating, levels, block, mass, size, score):
     """Seat the answers of one cell once; return the estimate of its probability.
 

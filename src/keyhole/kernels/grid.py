@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.kernels.cells import sum_partitions
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.state import Floats, Integers, Rules
 
 
@@ -60,7 +60,7 @@ def make_grid(rules: Rules, levels: int) -> Grid:
     )
 
 
-@kernel
+@inner
 def multiply_out(grid_set, set_factor, k, factor, out):
     """Fill `out` with the product over every set of variables of profile k's probability of the box's levels."""
     variables, lanes = grid_set.shape
@@ -76,7 +76,7 @@ def multiply_out(grid_set, set_factor, k, factor, out):
                 out[half + mask, lane] = out[mask, lane] * factor[j, lane]
 
 
-@kernel
+@inner
 def fill_phi(grid_set, weight, profiles, set_factor, factor, own, phi):
     """Fill phi anew, profile by profile."""
     phi[:, :] = 0.0
@@ -89,7 +89,7 @@ def fill_phi(grid_set, weight, profiles, set_factor, factor, own, phi):
                 phi[mask, lane] += weight[k] * own[mask, lane]
 
 
-@kernel
+@inner
 def share_of_total(total, seating, possible):
     """Return 1 - p_0 from the sums of all boxes, which are the possible ones or the impossible ones."""
     variables, lanes = total.shape
@@ -100,7 +100,7 @@ def share_of_total(total, seating, possible):
     return value if possible else 1.0 - value
 
 
-@kernel
+@inner
 def sum_grid(phi, seating, possible, grid):
     """Fill grid.total with A(all, b) of every box; return 1 - p_0."""
     for mask in range(1, phi.shape[0]):
@@ -111,7 +111,7 @@ def sum_grid(phi, seating, possible, grid):
     return share_of_total(grid.total, seating, possible)
 
 
-@kernel
+@inner
 def multiply_all(grid_set, set_factor, k):
     """Return the probability that somebody whose answers all come from profile k lies in one of the boxes."""
     variables, lanes = grid_set.shape
@@ -124,3 +124,11 @@ def multiply_all(grid_set, set_factor, k):
                 product *= set_factor[s, k]
         value += product
     return value
+
+
+@inner
+def accept_trial(grid):
+    """Let phi be what was tried."""
+    for mask in range(grid.phi.shape[0]):
+        for lane in range(grid.phi.shape[1]):
+            grid.phi[mask, lane] = grid.trial[mask, lane]

@@ -11,12 +11,12 @@ multinomial. Which level of its set an answer has is drawn last (imputed_answers
 
 from keyhole.kernels.boxes import fill_set_factors, possible_share, sum_box
 from keyhole.kernels.draws import draw_binomial, draw_categorical
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import make_book, open_profile
 from keyhole.kernels.work import FULL, OK
 
 
-@kernel
+@inner
 def append_remainder(book):
     """Write the remainder behind the last profile, as one more with the base levels; return their number with it."""
     profiles = book.profile_total[0]
@@ -29,7 +29,7 @@ def append_remainder(book):
     return profiles + 1
 
 
-@kernel
+@inner
 def weigh_possible(rules, book, set_factor, seating, cells, box_probability):
     """Fill the probabilities of all sets and boxes; return 1 - p_0."""
     profiles = append_remainder(book)
@@ -37,7 +37,7 @@ def weigh_possible(rules, book, set_factor, seating, cells, box_probability):
     return possible_share(rules, book.weight, profiles, set_factor, seating, cells, box_probability)
 
 
-@kernel
+@inner
 def seat_box(rng, rules, box, people, seating, cells, seat_count, type_total, impossible_seating):
     """Seat this many imputed people of a box whose sums are filled; count their blocks by type."""
     size = rules.box_start[box + 1] - rules.box_start[box]
@@ -87,7 +87,7 @@ def seat_box(rng, rules, box, people, seating, cells, seat_count, type_total, im
                 seat_count[last_left, b - 1] += left_people
 
 
-@kernel
+@inner
 def draw_by_halves(rng, total, cumulative, size, out, stack):
     """Write Multinomial(total) with weights cumulative[k + 1] - cumulative[k] to out[:size], by halving the range.
 
@@ -116,7 +116,7 @@ def draw_by_halves(rng, total, cumulative, size, out, stack):
             depth += 1
 
 
-@kernel
+@inner
 def open_block_profile(rng, rules, book, level, seat, set_factor, kind):
     """Open a profile for one imputed block of this type that chose the remainder; return its index."""
     k = open_profile(rng, book, level, seat, -1, -1)
@@ -142,7 +142,7 @@ def open_block_profile(rng, rules, book, level, seat, set_factor, kind):
     return k
 
 
-@kernel
+@inner
 def block_weight(rules, kind, k, weight, set_factor):
     """Return beta_k prod theta_{j,A} over the sets of a type."""
     product = weight[k]
@@ -151,7 +151,7 @@ def block_weight(rules, kind, k, weight, set_factor):
     return product
 
 
-@kernel
+@inner
 def spread_blocks(
     rng, rules, book, finite, level, seat, set_factor, kind, total, block_count, cumulative, stack
 ):  # fmt: skip
@@ -184,7 +184,7 @@ def spread_blocks(
         beyond -= counts[k]
 
 
-@kernel
+@inner
 def draw_impossible(rng, records, prior, state, work):
     """Impute the people that the rules exclude: their seatings, and the profile of every block."""
     state.impossible_total[0] = 0

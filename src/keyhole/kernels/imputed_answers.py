@@ -6,10 +6,10 @@ merge must know which levels stand together: there a profile's blocks are spread
 """
 
 from keyhole.kernels.draws import draw_binomial
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 
 
-@kernel
+@inner
 def draw_set_levels(rng, rules, s, k, count, level_profile, level_count):
     """Spread `count` answers over the levels of a set, and add them to profile k's counts."""
     first, last = rules.set_start[s], rules.set_start[s + 1]
@@ -27,7 +27,7 @@ def draw_set_levels(rng, rules, s, k, count, level_profile, level_count):
             return
 
 
-@kernel
+@inner
 def draw_impossible_answers(rng, records, prior, state, work):
     """Add the imputed answers to the counts of every profile whose answers are not known yet."""
     rules = prior.rules
@@ -41,7 +41,7 @@ def draw_impossible_answers(rng, records, prior, state, work):
                     draw_set_levels(rng, rules, rules.type_set[x], k, count, state.level_profile, state.level_count)
 
 
-@kernel
+@inner
 def add_leaf(rules, kind, leaf, count, target, answers):
     """Add `count` blocks of a leaf to counts by level and by variable."""
     digits = leaf - rules.leaf_start[kind]
@@ -53,7 +53,7 @@ def add_leaf(rules, kind, leaf, count, target, answers):
         digits //= size
 
 
-@kernel
+@inner
 def spread_leaves(rng, rules, kind, k, count, level_profile, leaf, stack):
     """Spread the blocks of one type over its leaves, one variable after the other; `leaf` is a row of Work.leaf."""
     first, last = rules.type_start[kind], rules.type_start[kind + 1]
@@ -83,7 +83,7 @@ def spread_leaves(rng, rules, kind, k, count, level_profile, leaf, stack):
                 break
 
 
-@kernel
+@inner
 def new_slot(slot_total, leaf):
     """Return an empty row of Work.leaf."""
     row = slot_total[0]
@@ -92,7 +92,7 @@ def new_slot(slot_total, leaf):
     return row
 
 
-@kernel
+@inner
 def expand_profile(
     rng, rules, k, type_total, block_count, slot, slot_total, leaf, level_profile, level_count, answers, stack
 ):  # fmt: skip

@@ -65,26 +65,57 @@ CACHE_FOLDER = _choose_cache()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function without the interpreter lock, cached under CACHE_FOLDER.
+    """Compile a function without the interpreter lock, cached under CACHE_FOLDER."""
+    compiled: Callable[..., Any] = _compile(function, CACHE_FOLDER, wrapped=True)
+    return compiled
 
-    Division by zero follows NumPy, which lets loops with divisions use vector instructions.
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only other kernels call, which takes less time: no way in from Python is made.
+
+    Tests may call it from Python all the same; then it is compiled once more, as a kernel.
     """
-    return _compile(function, fastmath=False)
+    return _compile_inner(function, fastmath=False)
 
 
-def summing_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose sums may be taken in any order, so that they use vector instructions."""
-    return _compile(function, fastmath={"reassoc", "contract"})
+def summing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile an inner function whose sums may be taken in any order, so that they use vector instructions."""
+    return _compile_inner(function, fastmath={"reassoc", "contract"})
 
 
-def _compile(function: Callable[..., Any], fastmath: Any) -> Callable[..., Any]:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "fastmath": fastmath}
+def _compile_inner(function: Callable[..., Any], fastmath: Any) -> Callable[..., Any]:
+    if config.DISABLE_JIT:
+        return function
+    compiled = _compile(function, CACHE_FOLDER, wrapped=False, fastmath=fastmath)
+    called: list[Callable[..., Any]] = []
+
+    def find_kernel(*_: Any) -> Callable[..., Any]:
+        if not called:
+            folder = None if CACHE_FOLDER is None else CACHE_FOLDER / "called"
+            called.append(_compile(function, folder, wrapped=True, fastmath=fastmath))
+        return called[0]
+
+    # Numba would jump to the way in that does not exist: the compiler may know the function, Python may not.
+    compiled.add_overload = lambda result: compiled.overloads.update({tuple(result.signature.args): result})
+    compiled._compile_for_args = find_kernel
+    entry: Callable[..., Any] = compiled
+    return entry
+
+
+def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool, fastmath: Any = False) -> Any:
+    """Hand a function to Numba. Division by zero follows NumPy, which lets loops with divisions use vectors."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None, "fastmath": fastmath}
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(CACHE_FOLDER or "")
+    config.CACHE_DIR = str(folder or "")
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=CACHE_FOLDER is not None, **options)(function)
+        compiled: Any = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
+    if not config.DISABLE_JIT:
+        # Called with a constant, a kernel would be compiled for 0, for 1 and for any other number, each on its own.
+        resolve, unliteral = compiled.get_call_template, numba.types.unliteral
+        compiled.get_call_template = lambda arguments, named: resolve(tuple(map(unliteral, arguments)), named)
     return compiled
 
 

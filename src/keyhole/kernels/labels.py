@@ -9,7 +9,7 @@ A profile whose only table is being relabelled is forgotten first (openings.py s
 long function for the same reason as in seats.py.
 """
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import (
     CLOSE,
     DONE,
@@ -22,7 +22,7 @@ from keyhole.kernels.openings import (
 from keyhole.kernels.work import OK
 
 
-@kernel
+@inner
 def label_tables(
     rng, level, seat, size, label, table_total, weighted, bracket, level_profile, base_level, remainder, profiles,
     profile_tables, finite, product, chunk, first_record, first_table
@@ -100,7 +100,7 @@ def label_tables(
     return n, 0, DONE
 
 
-@kernel
+@inner
 def draw_labels(rng, records, prior, state, work):
     """Redraw the label of every table."""
     book = make_book(records, state, work)

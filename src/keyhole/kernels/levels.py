@@ -10,10 +10,10 @@ import math
 
 from keyhole.kernels.densities import STRENGTH, draw_slice
 from keyhole.kernels.draws import draw_dirichlet, draw_table_count
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 
 
-@kernel
+@inner
 def draw_base_strength(rng, records, prior, state, work):
     """Make a slice step for the strength of every variable; fixed under `paper`."""
     if not prior.adaptive:
@@ -28,7 +28,7 @@ def draw_base_strength(rng, records, prior, state, work):
         state.base_strength[j] = math.exp(x)
 
 
-@kernel
+@inner
 def draw_base_level(rng, records, prior, state, work):
     """Draw the base probabilities of every variable's levels; fixed under `paper`."""
     if not prior.adaptive:

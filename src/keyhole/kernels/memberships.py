@@ -16,7 +16,7 @@ import math
 
 from keyhole.kernels.cells import fill_blocks, sum_partitions
 from keyhole.kernels.grid import share_of_total, sum_grid
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.openings import make_book, open_profile
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.work import OK
@@ -29,7 +29,7 @@ SMALL_STEP, STEP_RANGE = -3.0, 4.0
 """Steps of logarithms have a standard deviation between exp(-3) and exp(1), its own logarithm uniform."""
 
 
-@kernel
+@inner
 def choose_profiles(least, weight, profiles, level_profile, place, chosen, chosen_weight, chosen_profile):
     """Copy the profiles whose weight is at least `least`, one next to the other; return their number.
 
@@ -49,7 +49,7 @@ def choose_profiles(least, weight, profiles, level_profile, place, chosen, chose
     return total
 
 
-@kernel
+@inner
 def group_records(
     level, answer_total, table_total, table_label, place, held, slots, group_first, group_size, following
 ):
@@ -94,7 +94,7 @@ def group_records(
     return groups
 
 
-@kernel
+@inner
 def sum_group(level, i, lane, weight, profiles, level_profile, cells):
     """Fill one lane of `cells` for the answers of record i."""
     variables = level.shape[1]
@@ -107,7 +107,7 @@ def sum_group(level, i, lane, weight, profiles, level_profile, cells):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def log_concentrations(x, y, finite, first, second, seating, held, group_size, groups, sums):
     """Return the log density of log alpha, or of (log a / b, log a), without the rules; `seating` becomes its V."""
     if finite:
@@ -129,7 +129,7 @@ def log_concentrations(x, y, finite, first, second, seating, held, group_size, g
     return value
 
 
-@kernel
+@inner
 def move_on_sums(rng, prior, state, work, people, groups):
     """Move the concentrations, memberships and impossible people integrated out, and bring V into step."""
     finite, trial, member = prior.finite, work.trial_seating, work.members
@@ -169,7 +169,7 @@ def move_on_sums(rng, prior, state, work, people, groups):
         fill_mixed_seating(state.record_concentration[0], state.record_concentration[1], state.seating)
 
 
-@kernel
+@inner
 def draw_block(rng, block, sums, lane, left, tables):
     """Draw the block of the lowest of the variables in `left`, which are to be seated at so many tables."""
     if tables == 1:
@@ -200,7 +200,7 @@ def draw_block(rng, block, sums, lane, left, tables):
     return last
 
 
-@kernel
+@inner
 def draw_profile_of(rng, weight, profiles, level_profile, level, i, block, cumulative):
     """Draw the profile of a table that holds the answers of record i to the variables in `block`."""
     total = 0.0
@@ -216,7 +216,7 @@ def draw_profile_of(rng, weight, profiles, level_profile, level, i, block, cumul
     return pick_cumulative(rng, cumulative, profiles)
 
 
-@kernel
+@inner
 def pick_cumulative(rng, cumulative, size):
     """Pick an index by cumulative weights."""
     u = rng.random() * cumulative[size - 1]
@@ -230,7 +230,7 @@ def pick_cumulative(rng, cumulative, size):
     return low
 
 
-@kernel
+@inner
 def seat_at_one(rng, records, state, i, k):
     """Seat all answers of record i at one table of profile k."""
     variables = records.level.shape[1]
@@ -242,7 +242,7 @@ def seat_at_one(rng, records, state, i, k):
     state.table_total[i] = 1
 
 
-@kernel
+@inner
 def draw_table_numbers(rng, records, state, work, profiles, groups):
     """Draw how many tables each record of H has, and seat those with one; return how many groups have more to seat.
 
@@ -279,7 +279,7 @@ def draw_table_numbers(rng, records, state, work, profiles, groups):
     return several
 
 
-@kernel
+@inner
 def seat_at_several(rng, records, state, work, profiles, i, lane):
     """Draw the blocks of record i and their profiles, given how many there are."""
     variables, cells, tables = records.level.shape[1], work.members.cells, work.members.tables[i]

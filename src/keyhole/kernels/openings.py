@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple
 
 from keyhole.kernels.draws import draw_dirichlet
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.state import Floats, Integers
 from keyhole.kernels.work import FULL
 
@@ -47,7 +47,7 @@ class Book(NamedTuple):
     status: Integers
 
 
-@kernel
+@inner
 def make_book(records, state, work):
     """Gather the arrays."""
     return Book(
@@ -57,7 +57,7 @@ def make_book(records, state, work):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def build_brackets(book):
     """Fill `weighted` and `bracket` for the profiles in use."""
     profiles = book.profile_total[0]
@@ -73,7 +73,7 @@ def build_brackets(book):
             book.weighted[v, k] = 0.0
 
 
-@kernel
+@inner
 def open_profile(rng, book, level, seat, i, t):
     """Open a profile for table t of record i (for nobody if i < 0); return its index, or -1 without room."""
     k = book.profile_total[0]
@@ -103,7 +103,7 @@ def open_profile(rng, book, level, seat, i, t):
     return k
 
 
-@kernel
+@inner
 def close_profile(book, k):
     """Forget profile k: its weight goes to the remainder, and nobody can choose it."""
     book.remainder[0] += book.weight[k]
@@ -117,7 +117,7 @@ def close_profile(book, k):
             book.bracket[v, other] = total
 
 
-@kernel
+@inner
 def label_fresh_table(rng, book, finite, level, seat, label, i, t):
     """Label table t of record i, whose draw fell beyond the last profile.
 

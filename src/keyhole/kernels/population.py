@@ -7,10 +7,10 @@ sum to V(j, m)). A new table's profile is drawn from the weights, an answer's le
 
 import numpy as np
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 
 
-@kernel
+@inner
 def accumulate_rows(weight, level_profile, profiles, level_start, weight_sum, level_sum):
     """Fill cumulative weights and, for each profile, cumulative levels within each variable."""
     total = 0.0
@@ -24,7 +24,7 @@ def accumulate_rows(weight, level_profile, profiles, level_start, weight_sum, le
                 level_sum[k, v] = row
 
 
-@kernel
+@inner
 def draw_affiliations(rng, seating, weight_sum, profiles, label, size, profile):
     """Write the profile of each answer of one new person to `profile`; return the number of tables."""
     tables = 0
@@ -56,7 +56,7 @@ def draw_affiliations(rng, seating, weight_sum, profiles, label, size, profile):
     return tables
 
 
-@kernel
+@inner
 def draw_level(rng, level_sum, k, first, last):
     """Draw a level of the variable whose levels are first <= v < last from profile k."""
     u = rng.random() * level_sum[k, last - 1]

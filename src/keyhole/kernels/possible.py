@@ -13,11 +13,11 @@ import numpy as np
 
 from keyhole.kernels.boxes import box_probability, fill_set_factors, sum_box
 from keyhole.kernels.draws import draw_categorical, draw_multinomial
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.population import accumulate_rows, draw_level
 
 
-@kernel
+@inner
 def draw_block(rng, rest, blocks, half, cells):
     """Draw the block that holds the lowest variable of a set to be seated in this many blocks.
 
@@ -47,7 +47,7 @@ def draw_block(rng, rest, blocks, half, cells):
     return chosen, chosen_left
 
 
-@kernel
+@inner
 def seat_confined(rng, size, seating, cells, score, block):
     """Seat the confined answers of one person in a box whose sums are filled; return the number of blocks."""
     half = 1 << (size - 1)
@@ -60,7 +60,7 @@ def seat_confined(rng, size, seating, cells, score, block):
     return tables
 
 
-@kernel
+@inner
 def fill_confined(rng, rules, first_set, block, weight, level_profile, profiles, set_factor, score, person):
     """Draw the profile of a block and its answers' levels, each within its set; return the profile."""
     for k in range(profiles):
@@ -87,7 +87,7 @@ def fill_confined(rng, rules, first_set, block, weight, level_profile, profiles,
     return label
 
 
-@kernel
+@inner
 def fill_free(rng, seating, weight_sum, level_sum, level_start, profiles, tables, label, size, person):
     """Draw the answers that a person does not have yet (-1), given the tables of those that they have."""
     seated = 0

@@ -4,10 +4,10 @@ theta^(k)_j ~ Dirichlet(lambda_j pi_j + N_kj), N = level_count, lambda = base_st
 """
 
 from keyhole.kernels.draws import draw_dirichlet
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 
 
-@kernel
+@inner
 def tally_answers(rng, records, prior, state, work):
     """Count tables and answers by profile anew from the seating of the records."""
     profiles = state.profile_total[0]
@@ -22,7 +22,7 @@ def tally_answers(rng, records, prior, state, work):
                 state.level_count[v, state.table_label[i, state.seat[i, j]]] += 1
 
 
-@kernel
+@inner
 def drop_empty_profiles(rng, records, prior, state, work):
     """Forget profiles that have no table; their weight goes to the remainder. `mixed` keeps them."""
     if prior.finite:
@@ -49,7 +49,7 @@ def drop_empty_profiles(rng, records, prior, state, work):
             state.table_label[i, t] = work.relabel[state.table_label[i, t]]
 
 
-@kernel
+@inner
 def draw_profiles(rng, records, prior, state, work):
     """Draw the rows of every profile given the answers labelled with it."""
     for k in range(state.profile_total[0]):

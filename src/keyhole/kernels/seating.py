@@ -11,10 +11,10 @@ double-exponential one, then the trapezoidal rule over the t where the integrand
 
 import math
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
 
 
-@kernel
+@inner
 def log_integrand(u, shape, rate, answers, tables):
     """Return the log of the integrand in u = log alpha, up to a constant."""
     alpha = math.exp(u)
@@ -24,7 +24,7 @@ def log_integrand(u, shape, rate, answers, tables):
     return (shape + tables - 1.0) * u - rate * alpha - math.log(product)
 
 
-@kernel
+@inner
 def find_mode(shape, rate, answers, tables):
     """Return the u at which the integrand is largest, by bisection on its slope (it is log-concave in u)."""
     low, high = -800.0, math.log((shape + tables) / rate) + 1.0
@@ -43,7 +43,7 @@ def find_mode(shape, rate, answers, tables):
     return 0.5 * (low + high)
 
 
-@kernel
+@inner
 def find_edge(shape, rate, answers, tables, mode, direction):
     """Return a u on that side of the mode where the integrand is below exp(-42) of its peak."""
     peak = log_integrand(mode, shape, rate, answers, tables)
@@ -53,7 +53,7 @@ def find_edge(shape, rate, answers, tables, mode, direction):
     return mode + step
 
 
-@kernel
+@inner
 def invert_stretch(u):
     """Return t with t - exp(-t) = u, by Newton's method."""
     t = u if u > 0.0 else -math.log1p(-u)
@@ -66,7 +66,7 @@ def invert_stretch(u):
     return t
 
 
-@kernel
+@inner
 def shorten(seating):
     """Fill the rows of shorter records from the last row."""
     longest = seating.shape[0] - 1

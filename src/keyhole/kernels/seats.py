@@ -13,7 +13,7 @@ which made it four times slower when its three parts were functions. It comes ba
 closed or opened.
 """
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import (
     CLOSE,
     DONE,
@@ -26,7 +26,7 @@ from keyhole.kernels.openings import (
 from keyhole.kernels.work import OK
 
 
-@kernel
+@inner
 def seat_answers(
     rng, level, answer_total, seat, size, label, table_total, seating, bracket, level_profile, fresh, profiles,
     profile_tables, finite, cumulative, first
@@ -101,7 +101,7 @@ def seat_answers(
     return n * variables, DONE
 
 
-@kernel
+@inner
 def draw_seats(rng, records, prior, state, work):
     """Redraw the seat of every answer, in the order of the file."""
     book = make_book(records, state, work)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.draws import draw_binomial, log_rising
 from keyhole.kernels.imputed_answers import add_leaf
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.state import Floats, Integers
 
 SCANS = 5
@@ -47,7 +47,7 @@ class Sides(NamedTuple):
     leaf_side: Integers
 
 
-@kernel
+@inner
 def pick_table(rng, table_total, variables):
     """Pick one of all tables of all records, uniformly; return record and table."""
     while True:
@@ -57,7 +57,7 @@ def pick_table(rng, table_total, variables):
             return i, t
 
 
-@kernel
+@inner
 def pick_labelled_table(rng, table_total, table_label, label, tables, not_i, not_t):
     """Pick one of the `tables` tables with this label other than (not_i, not_t), uniformly."""
     wanted = int(rng.random() * tables)
@@ -70,7 +70,7 @@ def pick_labelled_table(rng, table_total, table_label, label, tables, not_i, not
     return -1, -1
 
 
-@kernel
+@inner
 def gather_members(rng, table_total, table_label, record, table, label_a, label_b, i_a, t_a, i_b, t_b):
     """List the tables with either label, but for a and b, in random order; return their number."""
     members = 0
@@ -92,7 +92,7 @@ def gather_members(rng, table_total, table_label, record, table, label_a, label_
     return members
 
 
-@kernel
+@inner
 def seat_side(level, seat, i, t, side, count, answers):
     """Add the answers of record i at table t to the counts of a side."""
     for j in range(level.shape[1]):
@@ -101,7 +101,7 @@ def seat_side(level, seat, i, t, side, count, answers):
             answers[side, j] += 1
 
 
-@kernel
+@inner
 def allocate_members(
     rng, level, seat, label, record, table, side, members, count, answers, strength, base_level, extra, tables_b,
     first, propose, label_b
@@ -149,7 +149,7 @@ def allocate_members(
     return log_q, int(tables_b)
 
 
-@kernel
+@inner
 def allocate_leaves(
     rng, rules, leaf, slot_a, slot_b, leaf_side, count, answers, strength, base_level, tables_a, tables_b, extra,
     propose
@@ -194,7 +194,7 @@ def allocate_leaves(
     return log_q, tables_a, tables_b
 
 
-@kernel
+@inner
 def log_split_likelihood(level_start, base_strength, base_level, count, answers):
     """Return log f(A_a) + log f(A_b) - log f(A) from the counts of the two sides."""
     value = 0.0
@@ -210,7 +210,7 @@ def log_split_likelihood(level_start, base_strength, base_level, count, answers)
     return value
 
 
-@kernel
+@inner
 def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a, slot_b, label_b, propose):
     """Seat a, b, the members and the imputed blocks; return log q, tables of records at b, and all tables at a and b.
 

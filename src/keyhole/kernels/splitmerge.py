@@ -25,7 +25,7 @@ With rules, imputed blocks take part: m counts them too, while a, b, r and P are
 import math
 
 from keyhole.kernels.imputed_answers import expand_profile, new_slot
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 from keyhole.kernels.sides import (
     Sides,
     allocate_both,
@@ -37,7 +37,7 @@ from keyhole.kernels.sides import (
 from keyhole.kernels.work import FULL
 
 
-@kernel
+@inner
 def log_label_ratio(finite, gamma, empty, tables_a, tables_b):
     """Return the log ratio of the labels' prior: one profile with tables_a + tables_b tables, or two."""
     if finite:
@@ -48,7 +48,7 @@ def log_label_ratio(finite, gamma, empty, tables_a, tables_b):
     return math.log(gamma) + math.lgamma(tables_a) + math.lgamma(tables_b) - math.lgamma(tables_a + tables_b)
 
 
-@kernel
+@inner
 def apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, real_b):
     """Label the members and table b by member_side, part the leaves, and renew the two profiles' tallies."""
     sides.table_label[i_b, t_b] = label_b
@@ -70,7 +70,7 @@ def apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, 
             sides.leaf[slot_b, y] = sides.leaf_side[y]
 
 
-@kernel
+@inner
 def apply_merge(sides, members, label_a, label_b, i_b, t_b):
     """Give the members, table b and the leaves of b the label of a."""
     sides.table_label[i_b, t_b] = label_a
@@ -90,7 +90,7 @@ def apply_merge(sides, members, label_a, label_b, i_b, t_b):
             sides.leaf[slot_b, y] = 0
 
 
-@kernel
+@inner
 def find_empty(profile_total, profile_tables, level_count, real_tables):
     """Return the first profile without tables, made at the end if there is none; -1 without room."""
     profiles = profile_total[0]
@@ -106,7 +106,7 @@ def find_empty(profile_total, profile_tables, level_count, real_tables):
     return profiles
 
 
-@kernel
+@inner
 def pick_other_profile(rng, real_tables, profile_total, profiles, label):
     """Pick one of the other profiles that have tables of records, uniformly."""
     wanted = int(rng.random() * (profiles - 1))
@@ -118,7 +118,7 @@ def pick_other_profile(rng, real_tables, profile_total, profiles, label):
     return -1
 
 
-@kernel
+@inner
 def draw_splits_and_merges(rng, records, prior, state, work):
     """Make prior.split_merge_proposals proposals; tallies must be fresh and stay so."""
     n, variables = records.level.shape

@@ -8,10 +8,10 @@ gamma integrates beta out: it is drawn first.
 """
 
 from keyhole.kernels.draws import draw_dirichlet, draw_log_beta
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner
 
 
-@kernel
+@inner
 def draw_weight_concentration(rng, records, prior, state, work):
     """Draw gamma given the numbers of tables and of profiles; `mixed` has none."""
     if prior.finite:
@@ -29,7 +29,7 @@ def draw_weight_concentration(rng, records, prior, state, work):
     state.weight_concentration[0] = rng.standard_gamma(shape) / rate
 
 
-@kernel
+@inner
 def draw_weights(rng, records, prior, state, work):
     """Draw the weights given the number of tables of each profile."""
     profiles = state.profile_total[0]

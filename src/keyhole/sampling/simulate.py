@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import make_cell_work
-from keyhole.kernels.concentrations import fill_seating
 from keyhole.kernels.keep import Kept, fill_kept, make_kept
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.possible import draw_possible_people
-from keyhole.kernels.profiles import draw_profiles
+from keyhole.kernels.settling import settle
 from keyhole.kernels.state import Prior, Records, State
-from keyhole.kernels.weights import draw_weights
 from keyhole.kernels.work import make_work
 from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import empty_state, make_prior
@@ -45,9 +43,7 @@ def draw_parameters(
         for j in range(variables):
             first, last = level_start[j], level_start[j + 1]
             state.base_level[first:last] = rng.dirichlet(np.ones(last - first))
-    fill_seating(rng, records, prior, state, work)
-    draw_weights(rng, records, prior, state, work)
-    draw_profiles(rng, records, prior, state, work)
+    settle(rng, records, prior, state, work)
     return prior, records, state
 
 

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from keyhole.kernels.concentrations import fill_seating
-from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
+from keyhole.kernels.settling import settle
 from keyhole.kernels.state import Prior, Records, Rules, State, no_rules
-from keyhole.kernels.weights import draw_weights
 from keyhole.kernels.work import Work, make_work
 
 STARTS = (1, 5, 20, 100)
@@ -103,11 +101,7 @@ def start_state(
     state.profile_total[0] = profiles if prior.finite else min(profiles, max(n, 1))
     if n:
         state.table_label[:, 0] = nearest_prototype(rng, records.level, int(state.profile_total[0]))
-    fill_seating(rng, records, prior, state, work)
-    tally_answers(rng, records, prior, state, work)
-    drop_empty_profiles(rng, records, prior, state, work)
-    draw_weights(rng, records, prior, state, work)
-    draw_profiles(rng, records, prior, state, work)
+    settle(rng, records, prior, state, work)
     return state, work
 
 

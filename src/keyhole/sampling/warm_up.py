@@ -1,43 +1,51 @@
 """Compile everything once, on a file of four records.
 
-With an empty cache that takes a minute, so a second process compiles about half of the kernels meanwhile: both write
-to the same cache, and the sweep then finds all its parts there. If the second process fails, this one compiles all.
+With an empty cache that takes most of a minute, so a second process compiles about half of the kernels meanwhile: both
+write to the same cache, and the sweep then finds all its parts there. If the second process fails, this one compiles
+all.
 """
 
+import gc
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from keyhole.kernels import jit
+from keyhole.kernels.balance import draw_balance
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
+from keyhole.kernels.memberships import draw_memberships
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Records, no_rules
 from keyhole.kernels.weights import draw_weight_concentration
-from keyhole.sampling.chain import advance, start_chain
+from keyhole.sampling.chain import advance, keep_draw, start_chain
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.replicates import draw_people, make_seating
 from keyhole.sampling.start import empty_state, make_state_work
 from keyhole.settings import Settings
 
 ESTIMATORS = ("exact", "monte-carlo", "population")
-THEIRS: tuple[Any, ...] = (
+OURS: tuple[Any, ...] = (
+    draw_seats,
+    draw_labels,
     draw_splits_and_merges,
     draw_impossible_answers,
-    draw_concentrations,
     draw_base_strength,
     draw_base_level,
     draw_weight_concentration,
+    draw_concentrations,
 )
-OURS: tuple[Any, ...] = (draw_seats, draw_labels, draw_impossible)
+THEIRS: tuple[Any, ...] = (draw_impossible, draw_balance, draw_memberships)
+"""Kernels that share parts are in one list. With what is compiled after them, either takes half a minute."""
 
 
 def make_example(estimator: str = "exact") -> Problem:
@@ -58,11 +66,25 @@ def compile_kernels(kernels: Sequence[Any]) -> None:
 
 
 def compile_in_two_processes() -> None:
-    """Compile the larger kernels, half of them in a second process."""
+    """Compile all but the sweep itself, half of it in a second process."""
     command = [sys.executable, "-m", "keyhole.sampling.warm_up"]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet):
         compile_kernels(OURS)
+        problem = make_example()
+        keep_draw(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+
+
+@contextmanager
+def garbage_kept() -> Iterator[None]:
+    """Do not look for garbage: the compiler makes millions of objects, and the search is a twentieth of its time."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def draw_example_people() -> None:
@@ -82,14 +104,16 @@ def draw_example_people() -> None:
 def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
     """Run these estimators on four records, so that all that they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
-    if cold and not jit.config.DISABLE_JIT and sys.executable:
-        compile_in_two_processes()
-    for estimator in estimators:
-        problem = make_example(estimator)
-        advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
-    draw_example_people()
+    with garbage_kept():
+        if cold and not jit.config.DISABLE_JIT and sys.executable:
+            compile_in_two_processes()
+        for estimator in estimators:
+            problem = make_example(estimator)
+            advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+        draw_example_people()
 
 
 if __name__ == "__main__":
-    compile_kernels(THEIRS)
-    draw_example_people()
+    with garbage_kept():
+        compile_kernels(THEIRS)
+        draw_example_people()
