@@ -25,11 +25,7 @@ def steps_of(setting):
     return steps
 
 
-CASES = [
-    (name, step)
-    for name, setting in SETTINGS.items()
-    for step in SOME_STEPS.get(name, steps_of(setting))
-]
+CASES = [(name, step) for name, setting in SETTINGS.items() for step in SOME_STEPS.get(name, steps_of(setting))]
 
 
 @pytest.mark.parametrize("times", [1, 10])
