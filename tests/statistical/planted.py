@@ -202,14 +202,14 @@ BUGS = (
     ),
     Bug(
         "a block drawn whatever it leaves for the others",
-        "memberships.py",
+        "fresh_seats.py",
         "block[lowest | taken, lane] * sums[rest >> 1, tables - 2, lane]",
         "block[lowest | taken, lane]",
         Probe("invariance", "mixed paper", "memberships", 1, 20_000),
     ),
     Bug(
         "tables drawn without V",
-        "memberships.py",
+        "fresh_seats.py",
         "total += state.seating[variables, b + 1] * member.sums[g, b]",
         "total += member.sums[g, b]",
         Probe("invariance", "mixed paper", "memberships", 1),

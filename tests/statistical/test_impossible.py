@@ -23,7 +23,7 @@ from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships
+from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
@@ -211,13 +211,6 @@ def conditioned_sweep(rng, records, prior, state, work):
     after_imputing(rng, records, prior, state, work)
 
 
-def gather_sometimes(rng, records, prior, state, work):
-    """The step that not every sweep makes."""
-    if rng.random() < prior.membership_rate:
-        draw_memberships(rng, records, prior, state, work)
-        tally_answers(rng, records, prior, state, work)
-
-
 def test_the_parts_make_the_sweep(rng):
     """The list of kernels above is that of run_sweep: same generator, same bits."""
     bench = CASES["hdp adaptive"]
@@ -225,7 +218,7 @@ def test_the_parts_make_the_sweep(rng):
     twin = State(*(field.copy() for field in state))
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(5):
-        for kernel in (before_imputing, draw_balance, gather_sometimes, draw_impossible, after_imputing):
+        for kernel in (before_imputing, draw_balance, draw_memberships_sometimes, draw_impossible, after_imputing):
             kernel(ours, records, bench.prior, state, work)
         run_sweep(theirs, records, bench.prior, twin, work)
     assert ours.random() == theirs.random()

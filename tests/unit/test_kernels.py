@@ -18,6 +18,7 @@ from keyhole.kernels.concentrations import draw_concentrations, fill_seating
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
+from keyhole.kernels.memberships import draw_memberships_sometimes
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.seats import draw_seats
@@ -33,8 +34,8 @@ from tests.unit.kernel_digest import digest, run, start_models
 
 ROOT = Path(__file__).parents[2]
 SWEEP = (
-    draw_seats, draw_labels, tally_answers, draw_balance, draw_splits_and_merges, draw_impossible_answers,
-    drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level,
+    draw_seats, draw_labels, tally_answers, draw_balance, draw_memberships_sometimes, draw_splits_and_merges,
+    draw_impossible_answers, drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level,
     draw_concentrations, draw_weights, draw_profiles,
 )  # fmt: skip
 LEVEL = 1e-6
@@ -68,8 +69,7 @@ def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
     # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `members` and
     # `factorial` of the grid are constants.
-    fields = {**work._asdict(), **work.grid._asdict()}
-    for name, field in fields.items():
+    for name, field in (*work._asdict().items(), *work.grid._asdict().items(), *work.members._asdict().items()):
         if name not in ("status", "slot", "slot_total", "cells", "grid", "members", "factorial"):
             field[...] = np.nan if field.dtype.kind == "f" else np.iinfo(field.dtype).max
 

@@ -12,7 +12,7 @@ from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships
+from keyhole.kernels.memberships import draw_memberships_sometimes
 from keyhole.kernels.missing import draw_missing
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
@@ -35,11 +35,9 @@ def run_sweep(rng, records, prior, state, work):
     draw_balance(rng, records, prior, state, work)
     if work.status[0] != OK:
         return
-    if rng.random() < prior.membership_rate:
-        draw_memberships(rng, records, prior, state, work)
-        if work.status[0] != OK:
-            return
-        tally_answers(rng, records, prior, state, work)
+    draw_memberships_sometimes(rng, records, prior, state, work)
+    if work.status[0] != OK:
+        return
     # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are drawn
     # given all of G_0, and what is known of it must not be forgotten before.
     draw_impossible(rng, records, prior, state, work)

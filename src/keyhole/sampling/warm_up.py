@@ -22,7 +22,7 @@ from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships
+from keyhole.kernels.memberships import draw_memberships_sometimes
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Records, no_rules
@@ -44,7 +44,7 @@ OURS: tuple[Any, ...] = (
     draw_weight_concentration,
     draw_concentrations,
 )
-THEIRS: tuple[Any, ...] = (draw_impossible, draw_balance, draw_memberships)
+THEIRS: tuple[Any, ...] = (draw_impossible, draw_balance, draw_memberships_sometimes)
 """Kernels that share parts are in one list. With what is compiled after them, either takes half a minute."""
 
 
