@@ -94,7 +94,7 @@ warm_up()
 before = int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 expected = estimate_memory(problem, settings, draws)
 trace = run_chains(*data, settings)
-summarise_risk(trace)
+summarise_risk(trace, True)
 diagnose(trace)
 print(expected / (1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
 """
