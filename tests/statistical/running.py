@@ -1,60 +1,158 @@
-"""Run kernels on every replicate of a pool, in compiled code (plain Python under NUMBA_DISABLE_JIT)."""
+"""Run kernels one by one, or on every replicate of a pool, in compiled code (plain Python under NUMBA_DISABLE_JIT).
+
+Each way into compiled code takes seconds to compile. So there are two for all kernels, which go by number.
+"""
 
 from collections.abc import Callable
-from functools import cache
+from typing import Any
 
-from keyhole.kernels import concentrations, labels, levels, memberships, profiles, seats, splitmerge, sweep, weights
+import numpy as np
+
+from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
+from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
+from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.grid import sum_grid
+from keyhole.kernels.impossible import draw_impossible
+from keyhole.kernels.imputed_answers import draw_impossible_answers
+from keyhole.kernels.labels import draw_labels
+from keyhole.kernels.levels import draw_base_level, draw_base_strength
+from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
+from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
+from keyhole.kernels.seats import draw_seats
+from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Prior
+from keyhole.kernels.sweep import run_sweep
+from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import Work, make_work
-from tests.statistical.compiled import compiled_calls
+from tests.statistical.compiled import compiled
 from tests.statistical.prior_pool import Pool, one_records, one_state
 
+(
+    SEATS,
+    LABELS,
+    TALLY,
+    BALANCE,
+    IMPOSSIBLE,
+    SPLITS,
+    IMPOSSIBLE_ANSWERS,
+    DROP,
+    WEIGHT_CONCENTRATION,
+    BASE_STRENGTH,
+    BASE_LEVEL,
+    CONCENTRATIONS,
+    WEIGHTS,
+    PROFILES,
+    SEATING,
+    SWEEP,
+    PREPARE_GRID,
+    MOVE_PROFILES,
+    MOVE_WEIGHT_CONCENTRATION,
+    MOVE_CONCENTRATIONS,
+    MEMBERSHIPS,
+    MEMBERSHIPS_SOMETIMES,
+    MOVE_MEMBERSHIPS,
+) = range(23)
+
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
-STEPS: dict[str, tuple[Callable, ...]] = {
-    "seats": (seats.draw_seats, profiles.tally_answers, profiles.drop_empty_profiles),
-    "labels": (labels.draw_labels, profiles.tally_answers, profiles.drop_empty_profiles),
-    "splits and merges": (
-        splitmerge.draw_splits_and_merges,
-        profiles.drop_empty_profiles,
-        weights.draw_weights,
-        profiles.draw_profiles,
-    ),
-    "memberships": (memberships.draw_memberships, profiles.tally_answers, profiles.drop_empty_profiles),
-    "weight concentration": (weights.draw_weight_concentration, weights.draw_weights),
-    "base strength": (levels.draw_base_strength, profiles.draw_profiles),
-    "base level": (levels.draw_base_level, profiles.draw_profiles),
-    "concentrations": (concentrations.draw_concentrations,),
-    "weights": (weights.draw_weights,),
-    "profiles": (profiles.draw_profiles,),
-    "seating": (concentrations.fill_seating,),
-    "sweep": (sweep.run_sweep,),
+STEPS: dict[str, tuple[int, ...]] = {
+    "seats": (SEATS, TALLY, DROP),
+    "labels": (LABELS, TALLY, DROP),
+    "splits and merges": (SPLITS, DROP, WEIGHTS, PROFILES),
+    "memberships": (MEMBERSHIPS, TALLY, DROP),
+    "weight concentration": (WEIGHT_CONCENTRATION, WEIGHTS),
+    "base strength": (BASE_STRENGTH, PROFILES),
+    "base level": (BASE_LEVEL, PROFILES),
+    "concentrations": (CONCENTRATIONS,),
+    "weights": (WEIGHTS,),
+    "profiles": (PROFILES,),
+    "seating": (SEATING,),
+    "sweep": (SWEEP,),
 }
 
 
-SEQUENCE = """
-def NAME(rng, records, prior, state, work):
-    ...
-"""
-RUNNER = """
-def NAME(rng, prior, pool, work, times):
+def run_kernel(rng, records, prior, state, work, number, share):
+    """Run the kernel of this number; return 1 - p_0, which only the moves under rules look at."""
+    if number == SEATS:
+        draw_seats(rng, records, prior, state, work)
+    elif number == LABELS:
+        draw_labels(rng, records, prior, state, work)
+    elif number == TALLY:
+        tally_answers(rng, records, prior, state, work)
+    elif number == BALANCE:
+        draw_balance(rng, records, prior, state, work)
+    elif number == IMPOSSIBLE:
+        draw_impossible(rng, records, prior, state, work)
+    elif number == SPLITS:
+        draw_splits_and_merges(rng, records, prior, state, work)
+    elif number == IMPOSSIBLE_ANSWERS:
+        draw_impossible_answers(rng, records, prior, state, work)
+    elif number == DROP:
+        drop_empty_profiles(rng, records, prior, state, work)
+    elif number == WEIGHT_CONCENTRATION:
+        draw_weight_concentration(rng, records, prior, state, work)
+    elif number == BASE_STRENGTH:
+        draw_base_strength(rng, records, prior, state, work)
+    elif number == BASE_LEVEL:
+        draw_base_level(rng, records, prior, state, work)
+    elif number == CONCENTRATIONS:
+        draw_concentrations(rng, records, prior, state, work)
+    elif number == WEIGHTS:
+        draw_weights(rng, records, prior, state, work)
+    elif number == PROFILES:
+        draw_profiles(rng, records, prior, state, work)
+    elif number == SEATING:
+        fill_seating(rng, records, prior, state, work)
+    elif number == SWEEP:
+        run_sweep(rng, records, prior, state, work)
+    elif number == PREPARE_GRID:
+        return prepare_grid(rng, records, prior, state, work)
+    elif number == MOVE_PROFILES:
+        return move_profiles(rng, records, prior, state, work, share)
+    elif number == MOVE_WEIGHT_CONCENTRATION:
+        return move_weight_concentration(rng, records, prior, state, work, share)
+    elif number == MOVE_CONCENTRATIONS:
+        return move_concentrations(rng, records, prior, state, work, share)
+    elif number == MEMBERSHIPS:
+        draw_memberships(rng, records, prior, state, work)
+    elif number == MEMBERSHIPS_SOMETIMES:
+        draw_memberships_sometimes(rng, records, prior, state, work)
+    elif number == MOVE_MEMBERSHIPS:
+        draw_memberships(rng, records, prior, state, work)
+        tally_answers(rng, records, prior, state, work)
+        return sum_grid(work.grid.phi, state.seating, prior.rules.grid_possible[0] == 1, work.grid)
+    return share
+
+
+def run_kernels(rng, records, prior, state, work, numbers, share):
+    """Run some kernels one after the other; return 1 - p_0."""
+    for number in numbers:
+        share = run_kernel(rng, records, prior, state, work, number, share)
+    return share
+
+
+def run_pool(rng, prior, pool, work, numbers, times):
+    """Run some kernels, one after the other, `times` times on every replicate."""
     for r in range(len(pool.level)):
         records = one_records(pool, r)
         state = one_state(pool.state, r)
         for _ in range(times):
-            ...
-"""
+            for number in numbers:
+                run_kernel(rng, records, prior, state, work, number, 1.0)
 
 
-def one_after_the_other(name: str, *kernels: Callable) -> Callable:
-    """One kernel that is these kernels in their order."""
-    return compiled_calls(name, SEQUENCE, kernels, {})
+run_kernel = compiled(run_kernel, with_kernels=True, no_cpython_wrapper=True)
+run_kernels = compiled(run_kernels, with_kernels=True)
+run_pool = compiled(run_pool, with_kernels=True)
 
 
-@cache
-def make_runner(name: str) -> Callable:
-    """Compile the loop over replicates for one step."""
-    loop = {"one_records": one_records, "one_state": one_state}
-    return compiled_calls("run_" + name.replace(" ", "_"), RUNNER, STEPS[name], loop)
+def alone(*numbers: int) -> Callable[..., Any]:
+    """These kernels as one function, to be called like any of them."""
+    chosen = np.array(numbers)
+
+    def call(rng, records, prior, state, work, share=1.0):
+        return run_kernels(rng, records, prior, state, work, chosen, share)
+
+    return call
 
 
 def make_pool_work(pool: Pool) -> Work:
@@ -66,5 +164,5 @@ def make_pool_work(pool: Pool) -> Work:
 def run_step(name: str, rng, prior: Prior, pool: Pool, times: int = 1) -> None:
     """Apply the step `times` times to every replicate."""
     work = make_pool_work(pool)
-    make_runner(name)(rng, prior, pool, work, times)
+    run_pool(rng, prior, pool, work, np.array(STEPS[name]), times)
     assert work.status[0] == 0, f"{name}: status {work.status[0]}"

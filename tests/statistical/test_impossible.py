@@ -15,26 +15,14 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import ks_2samp
 
-from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
-from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
-from keyhole.kernels.concentrations import draw_concentrations, fill_seating
-from keyhole.kernels.grid import sum_grid
-from keyhole.kernels.impossible import draw_impossible
-from keyhole.kernels.imputed_answers import draw_impossible_answers
-from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
-from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
-from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Records, State
 from keyhole.kernels.sweep import run_sweep
-from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import empty_state, make_prior, make_state_work
 from tests.conftest import seed_from_name
 from tests.oracle.rejection import draw_file, draw_world
-from tests.statistical.running import one_after_the_other
+from tests.statistical import running
+from tests.statistical.running import alone
 
 LEVELS = (2, 3)
 BOXES = ({0: {0}, 1: {0, 1}}, {1: {2}, 0: {1}})
@@ -44,20 +32,19 @@ FIVE_OF_SIX = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {1, 2}}, {0: {1}, 1: {0}})
 CAPACITY = 600
 LEVEL = 1e-6
 MOST = 60
-BEFORE_IMPUTING = (draw_seats, draw_labels, tally_answers)
-AFTER_IMPUTING = (
-    draw_splits_and_merges,
-    draw_impossible_answers,
-    drop_empty_profiles,
-    draw_weight_concentration,
-    draw_base_strength,
-    draw_base_level,
-    draw_concentrations,
-    draw_weights,
-    draw_profiles,
-)
-before_imputing = one_after_the_other("before_imputing", *BEFORE_IMPUTING)
-after_imputing = one_after_the_other("after_imputing", *AFTER_IMPUTING)
+tally_answers, draw_balance, draw_impossible = alone(running.TALLY), alone(running.BALANCE), alone(running.IMPOSSIBLE)
+draw_impossible_answers, drop_empty_profiles = alone(running.IMPOSSIBLE_ANSWERS), alone(running.DROP)
+draw_splits_and_merges, draw_concentrations = alone(running.SPLITS), alone(running.CONCENTRATIONS)
+draw_weights, draw_profiles, fill_seating = alone(running.WEIGHTS), alone(running.PROFILES), alone(running.SEATING)
+prepare_grid, move_profiles = alone(running.PREPARE_GRID), alone(running.MOVE_PROFILES)
+move_weight_concentration = alone(running.MOVE_WEIGHT_CONCENTRATION)
+move_concentrations, move_memberships = alone(running.MOVE_CONCENTRATIONS), alone(running.MOVE_MEMBERSHIPS)
+draw_memberships_sometimes = alone(running.MEMBERSHIPS_SOMETIMES)
+before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
+after_imputing = alone(
+    running.SPLITS, running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
+    running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
+)  # fmt: skip
 
 
 def box_arrays(levels, boxes):
@@ -158,13 +145,6 @@ def quantities(records, state):
         np.log1p(state.impossible_total[0]) * occupied,
         np.log1p(state.impossible_total[0]) * np.log(answers).sum(),
     )
-
-
-def move_memberships(rng, records, prior, state, work, share):
-    """Concentrations and memberships together; return 1 - p_0."""
-    draw_memberships(rng, records, prior, state, work)
-    tally_answers(rng, records, prior, state, work)
-    return sum_grid(work.grid.phi, state.seating, prior.rules.grid_possible[0] == 1, work.grid)
 
 
 BALANCE = (move_profiles, move_weight_concentration, move_concentrations, move_memberships)

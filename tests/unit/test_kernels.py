@@ -13,31 +13,27 @@ import pytest
 from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
-from keyhole.kernels.balance import draw_balance
-from keyhole.kernels.concentrations import draw_concentrations, fill_seating
-from keyhole.kernels.imputed_answers import draw_impossible_answers
-from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships_sometimes
-from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
-from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Records, State
 from keyhole.kernels.sweep import run_sweep, run_sweeps
-from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.sampling.start import make_prior, start_state
 from tests.oracle.model import seating_weight
+from tests.statistical import running
 from tests.statistical.invariance import SETTINGS, draw_pool
 from tests.statistical.running import make_pool_work
 from tests.unit.kernel_digest import digest, run, start_models
 
 ROOT = Path(__file__).parents[2]
-SWEEP = (
-    draw_seats, draw_labels, tally_answers, draw_balance, draw_memberships_sometimes, draw_splits_and_merges,
-    draw_impossible_answers, drop_empty_profiles, draw_weight_concentration, draw_base_strength, draw_base_level,
-    draw_concentrations, draw_weights, draw_profiles,
+SWEEP = tuple(
+    running.alone(number)
+    for number in (
+        running.SEATS, running.LABELS, running.TALLY, running.BALANCE,
+        running.MEMBERSHIPS_SOMETIMES, running.SPLITS, running.IMPOSSIBLE_ANSWERS,
+        running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH, running.BASE_LEVEL,
+        running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
+    )
 )  # fmt: skip
+fill_seating = running.alone(running.SEATING)
 LEVEL = 1e-6
 
 
