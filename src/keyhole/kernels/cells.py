@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.jit import inner, kernel, summing
+from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.state import Floats, Integers
 
 
@@ -83,7 +83,7 @@ def multiply_sets(first, last, profiles, factor, out):
                 out[half + mask, k] = out[mask, k] * factor[j, k]
 
 
-@summing
+@inner
 def multiply_tables(upper, lower, profiles, high, low, phi):
     """Fill phi = high low', two rows and four columns at a time, so that what is read is used several times."""
     for top in range(0, upper, 2):

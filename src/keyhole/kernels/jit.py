@@ -75,24 +75,15 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Tests may call it from Python all the same; then it is compiled once more, as a kernel.
     """
-    return _compile_inner(function, fastmath=False)
-
-
-def summing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile an inner function whose sums may be taken in any order, so that they use vector instructions."""
-    return _compile_inner(function, fastmath={"reassoc", "contract"})
-
-
-def _compile_inner(function: Callable[..., Any], fastmath: Any) -> Callable[..., Any]:
     if config.DISABLE_JIT:
         return function
-    compiled = _compile(function, CACHE_FOLDER, wrapped=False, fastmath=fastmath)
+    compiled = _compile(function, CACHE_FOLDER, wrapped=False)
     called: list[Callable[..., Any]] = []
 
     def find_kernel(*_: Any) -> Callable[..., Any]:
         if not called:
             folder = None if CACHE_FOLDER is None else CACHE_FOLDER / "called"
-            called.append(_compile(function, folder, wrapped=True, fastmath=fastmath))
+            called.append(_compile(function, folder, wrapped=True))
         return called[0]
 
     # Numba would jump to the way in that does not exist: the compiler may know the function, Python may not.
@@ -102,10 +93,10 @@ def _compile_inner(function: Callable[..., Any], fastmath: Any) -> Callable[...,
     return entry
 
 
-def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool, fastmath: Any = False) -> Any:
+def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Any:
     """Hand a function to Numba. Division by zero follows NumPy, which lets loops with divisions use vectors."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None, "fastmath": fastmath}
+    options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None}
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder or "")
     try:

@@ -20,7 +20,7 @@ EXACT_STEPS = 4_000_000
 PARTICLES = 200
 """Particles of the importance sampler for each cell."""
 
-EVALUATION_SHARE = 0.25
+EVALUATION_SHARE = 0.4
 """What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
 
 MEMBERSHIP_SHARE = 0.3
@@ -140,4 +140,4 @@ def cell_cost(variables: int, profiles: int) -> float:
     """Return the nanoseconds of a cell's probability: by pairs of the exact sum, and by profiles and sets."""
     if exact_steps(variables) > EXACT_STEPS:
         return float(PARTICLES * variables * variables * profiles)
-    return 0.15 * variables * exact_steps(variables) + 0.12 * profiles * (1 << variables)
+    return 0.2 * variables * exact_steps(variables) + 0.4 * profiles * (1 << variables)
