@@ -28,7 +28,7 @@ def steps_of(setting):
 CASES = [(name, step) for name, setting in SETTINGS.items() for step in SOME_STEPS.get(name, steps_of(setting))]
 
 
-@pytest.mark.parametrize("times", [1, 10])
+@pytest.mark.parametrize("times", [10, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("name", "step"), CASES)
 def test_kernel_keeps_the_joint_law(rng, name, step, times):
     verdict = check_invariance(rng, SETTINGS[name], lambda g, prior, pool: run_step(step, g, prior, pool, times))
