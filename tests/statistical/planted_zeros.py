@@ -180,13 +180,6 @@ ZEROS_BUGS = (
         COUNTS,
     ),
     Bug(
-        "weights and profiles balanced without (1 - p_0)^-n",
-        "balance.py",
-        "gain -= people * math.log(new_share / share)",
-        "gain -= people * math.log1p(change / share)",
-        BALANCE,
-    ),
-    Bug(
         "levels balanced without their Dirichlet density",
         "balance.py",
         "return j, shape * math.log(new_value / value) + others * math.log(new_rest / rest)",
