@@ -41,7 +41,7 @@ SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
 SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2)
 LABELS = Probe("invariance", "hdp paper", "labels", 5)
 BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
-PARTED = Probe("invariance", "twelve tables", "splits and merges", 3)
+PARTED = Probe("invariance", "twelve tables", "splits and merges", 10)
 MEMBERSHIPS = Probe("invariance", "mixed paper", "memberships", 1, 12_000)
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000)
 
