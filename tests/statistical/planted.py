@@ -188,8 +188,8 @@ BUGS = (
     ),
     Bug(
         "concentrations moved without their prior",
-        "memberships.py",
-        "value = first * x - second * math.exp(x)",
+        "densities.py",
+        "value = prior_shape * x - prior_rate * alpha",
         "value = 0.0",
         MEMBERSHIPS,
     ),

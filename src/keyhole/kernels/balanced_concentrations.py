@@ -2,7 +2,8 @@
 
 Given the seats and labels of n records, K profiles with tables among them, R the weight of all other profiles:
     gamma                       Gamma prior, gamma^K R^(gamma - 1), (1 - p_0)^-n;
-    alpha, or a / b and a       their priors, prod over records of V(f, m), (1 - p_0)^-n.
+    alpha, or a / b and a       their priors, prod over records of V(f, m), (1 - p_0)^-n;
+                                also with the seats of most records integrated out, and without rules (memberships.py).
 """
 
 import math
@@ -87,47 +88,60 @@ def move_weight_concentration(rng, records, prior, state, work, share):
 
 
 @inner
-def move_concentrations(rng, records, prior, state, work, share):
-    """Move alpha (`mixed`) or the mean and the shape of the records' concentrations (`hdp` under `adaptive`).
+def log_concentrations(x, y, finite, first, second, seating, table, group_size, groups, sums):
+    """Return the log density of log alpha, or of (log a / b, log a), but for 1 - p_0; `seating` becomes its V.
 
-    V is all that changes. Return 1 - p_0.
+    table: people whose seats are given, by answers and tables. groups, group_size, sums: records whose seats are
+    integrated out (memberships.py).
     """
-    if not prior.finite and not prior.adaptive:
-        return share
-    sum_grid(work.grid.phi, state.seating, True, work.grid)
-    people = records.level.shape[0]
-    table, trial, total = work.tables_by_length, work.trial_seating, work.grid.total
-    possible_grid = prior.rules.grid_possible[0] == 1
-    tally_seatings(records.answer_total, state.table_total, state.impossible_seating, table)
+    if finite:
+        fill_shared_seating(math.exp(x), seating)
+        value = log_shared(x, first, second, table)
+    else:
+        value = log_seatings(x, y, first, second, table, seating)
+    variables = sums.shape[1]
+    for g in range(groups):
+        probability = 0.0
+        for b in range(variables):
+            probability += seating[variables, b + 1] * sums[g, b]
+        value += group_size[g] * math.log(probability)
+    return value
+
+
+@inner
+def walk_concentrations(rng, prior, state, work, people, share, groups, moves):
+    """Make moves of alpha (`mixed`) or of the mean and the shape of the records' concentrations; return 1 - p_0.
+
+    With rules the grid's sums must be filled. People whose seats are given stand in work.tables_by_length, `groups`
+    of others in work.members. V is brought into step.
+    """
+    finite, trial, total = prior.finite, work.trial_seating, work.grid.total
+    ruled, possible_grid = prior.rules.grid_set.shape[1] > 0, prior.rules.grid_possible[0] == 1
+    table, size, sums = work.tables_by_length, work.members.group_size, work.members.sums
     first, second = prior.mean_sd, prior.shape_sd
-    if prior.finite:
+    if finite:
         x, y = math.log(state.shared_concentration[0]), 0.0
         first, second = prior.shared_concentration[0], prior.shared_concentration[1]
-        density = log_shared(x, first, second, table)
     else:
         y = math.log(state.record_concentration[0])
         x = y - math.log(state.record_concentration[1])
-        density = log_seatings(x, y, first, second, table, trial)
-    for _ in range(CONCENTRATION_MOVES):
+    density = log_concentrations(x, y, finite, first, second, trial, table, size, groups, sums)
+    for _ in range(moves):
         step = math.exp(SMALL_STEP + STEP_RANGE * rng.random())
         new_x, new_y = x, y
-        if prior.finite or rng.random() < 0.5:
+        if finite or rng.random() < 0.5:
             new_x += step * rng.standard_normal()
         else:
             new_y += step * rng.standard_normal()
         if abs(new_x) > 30.0 or abs(new_y) > 30.0:
             continue
-        if prior.finite:
-            new_density = log_shared(new_x, first, second, table)
-            fill_shared_seating(math.exp(new_x), trial)
-        else:
-            new_density = log_seatings(new_x, new_y, first, second, table, trial)
-        new_share = share_of_total(total, trial, possible_grid)
+        new_density = log_concentrations(new_x, new_y, finite, first, second, trial, table, size, groups, sums)
+        new_share = share_of_total(total, trial, possible_grid) if ruled else 1.0
         if new_share <= 0.0:
             continue
         if -rng.standard_exponential() < new_density - density - people * math.log(new_share / share):
             x, y, density, share = new_x, new_y, new_density, new_share
-    if prior.finite:
+    if finite:
         state.shared_concentration[0] = math.exp(x)
         fill_shared_seating(state.shared_concentration[0], state.seating)
     else:
@@ -135,3 +149,13 @@ def move_concentrations(rng, records, prior, state, work, share):
         state.record_concentration[1] = math.exp(y - x)
         fill_mixed_seating(state.record_concentration[0], state.record_concentration[1], state.seating)
     return share
+
+
+@inner
+def move_concentrations(rng, records, prior, state, work, share):
+    """Move alpha, or (a, b) if they are learned, given where the records sit; return 1 - p_0."""
+    if not prior.finite and not prior.adaptive:
+        return share
+    sum_grid(work.grid.phi, state.seating, True, work.grid)
+    tally_seatings(records.answer_total, state.table_total, state.impossible_seating, work.tables_by_length)
+    return walk_concentrations(rng, prior, state, work, records.level.shape[0], share, 0, CONCENTRATION_MOVES)

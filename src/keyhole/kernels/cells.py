@@ -156,6 +156,19 @@ def sum_partitions(variables, block, sums, total, members):
                     sums[rest, b, lane] = total[b, lane]
 
 
+@inner
+def fill_cell(level, i, lane, weight, profiles, level_profile, work):
+    """Fill one lane of the blocks for the cell of row i."""
+    variables = level.shape[1]
+    for j in range(variables):
+        for k in range(profiles):
+            work.factor[j, k] = level_profile[level[i, j], k]
+    fill_blocks(
+        weight, profiles, variables, lane, work.factor, work.low, work.high, work.phi, work.block, work.members,
+        work.factorial,
+    )  # fmt: skip
+
+
 @kernel
 def cell_probabilities(weight, level_profile, profiles, seating, cell_level, work, out):
     """Write the probability of each cell to `out`.
@@ -166,14 +179,7 @@ def cell_probabilities(weight, level_profile, profiles, seating, cell_level, wor
     lanes = work.block.shape[1]
     for first in range(0, cells, lanes):
         for lane in range(min(lanes, cells - first)):
-            for j in range(variables):
-                v = cell_level[first + lane, j]
-                for k in range(profiles):
-                    work.factor[j, k] = level_profile[v, k]
-            fill_blocks(
-                weight, profiles, variables, lane, work.factor, work.low, work.high, work.phi, work.block,
-                work.members, work.factorial,
-            )  # fmt: skip
+            fill_cell(cell_level, first + lane, lane, weight, profiles, level_profile, work)
         sum_partitions(variables, work.block, work.sums, work.total, work.members)
         for lane in range(min(lanes, cells - first)):
             value = 0.0

@@ -62,6 +62,20 @@ def draw_categorical(rng, weight, size):
 
 
 @inner
+def draw_cumulative(rng, cumulative, size):
+    """Draw an index with weights whose cumulative sums are given."""
+    u = rng.random() * cumulative[size - 1]
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if u < cumulative[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inner
 def draw_binomial(rng, total, probability):
     """Draw Binomial(total, probability), also where rounding left the probability just outside [0, 1]."""
     if total <= 0 or probability <= 0.0:

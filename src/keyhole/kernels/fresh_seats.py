@@ -2,6 +2,7 @@
 then the blocks of answers, then the profile of each block.
 """
 
+from keyhole.kernels.draws import draw_cumulative
 from keyhole.kernels.jit import inner
 
 
@@ -49,21 +50,7 @@ def draw_profile_of(rng, weight, profiles, level_profile, level, i, block, cumul
     for k in range(profiles):
         total += cumulative[k]
         cumulative[k] = total
-    return pick_cumulative(rng, cumulative, profiles)
-
-
-@inner
-def pick_cumulative(rng, cumulative, size):
-    """Pick an index by cumulative weights."""
-    u = rng.random() * cumulative[size - 1]
-    low, high = 0, size - 1
-    while low < high:
-        middle = (low + high) // 2
-        if u < cumulative[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return draw_cumulative(rng, cumulative, profiles)
 
 
 @inner
@@ -95,12 +82,12 @@ def draw_table_numbers(rng, records, state, work, profiles, groups):
         i = member.group_first[g]
         known, more = False, False
         while i >= 0:
-            member.tables[i] = pick_cumulative(rng, blocks, variables) + 1
+            member.tables[i] = draw_cumulative(rng, blocks, variables) + 1
             if member.tables[i] > 1:
                 more = True
             else:
                 if known:
-                    k = pick_cumulative(rng, cumulative, profiles)
+                    k = draw_cumulative(rng, cumulative, profiles)
                 else:
                     k = draw_profile_of(
                         rng, work.profile_shape, profiles, work.bracket, records.level, i, (1 << variables) - 1,

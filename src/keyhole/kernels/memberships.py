@@ -12,23 +12,19 @@ are depends on G_0 alone (sticks are broken until the remainder is smaller), and
 and after.
 """
 
-import math
-
-from keyhole.kernels.cells import fill_blocks, sum_partitions
+from keyhole.kernels.balanced_concentrations import walk_concentrations
+from keyhole.kernels.cells import fill_cell, sum_partitions
 from keyhole.kernels.fresh_seats import draw_table_numbers, seat_at_several
-from keyhole.kernels.grid import share_of_total, sum_grid
+from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.openings import make_book, open_profile
 from keyhole.kernels.profiles import tally_answers
-from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.work import OK
 
 SMALLEST_PROFILE, SMALLEST_WEIGHT = 2.0, 0.2
 """Records that a profile must be expected to hold, or the weight that suffices in a small file."""
 
 MOVES = 10
-SMALL_STEP, STEP_RANGE = -3.0, 4.0
-"""Steps of logarithms have a standard deviation between exp(-3) and exp(1), its own logarithm uniform."""
 
 
 @inner
@@ -96,81 +92,6 @@ def group_records(
     return groups
 
 
-@inner
-def sum_group(level, i, lane, weight, profiles, level_profile, cells):
-    """Fill one lane of `cells` for the answers of record i."""
-    variables = level.shape[1]
-    for j in range(variables):
-        for k in range(profiles):
-            cells.factor[j, k] = level_profile[level[i, j], k]
-    fill_blocks(
-        weight, profiles, variables, lane, cells.factor, cells.low, cells.high, cells.phi, cells.block, cells.members,
-        cells.factorial,
-    )  # fmt: skip
-
-
-@inner
-def log_concentrations(x, y, finite, first, second, seating, held, group_size, groups, sums):
-    """Return the log density of log alpha, or of (log a / b, log a), without the rules; `seating` becomes its V."""
-    if finite:
-        fill_shared_seating(math.exp(x), seating)
-        value = first * x - second * math.exp(x)
-    else:
-        fill_mixed_seating(math.exp(y), math.exp(y - x), seating)
-        value = -0.5 * (x / first) ** 2 - 0.5 * (y / second) ** 2
-    for f in range(1, held.shape[0]):
-        for m in range(1, f + 1):
-            if held[f, m] > 0:
-                value += held[f, m] * math.log(seating[f, m])
-    variables = sums.shape[1]
-    for g in range(groups):
-        probability = 0.0
-        for b in range(variables):
-            probability += seating[variables, b + 1] * sums[g, b]
-        value += group_size[g] * math.log(probability)
-    return value
-
-
-@inner
-def move_on_sums(rng, prior, state, work, people, groups):
-    """Move the concentrations, memberships and impossible people integrated out, and bring V into step."""
-    finite, trial, member = prior.finite, work.trial_seating, work.members
-    rules, grid = prior.rules, work.grid
-    ruled, possible_grid = rules.grid_set.shape[1] > 0, rules.grid_possible[0] == 1
-    share = sum_grid(grid.phi, state.seating, possible_grid, grid) if ruled else 1.0
-    first, second = prior.mean_sd, prior.shape_sd
-    if finite:
-        x, y = math.log(state.shared_concentration[0]), 0.0
-        first, second = prior.shared_concentration[0], prior.shared_concentration[1]
-    else:
-        y = math.log(state.record_concentration[0])
-        x = y - math.log(state.record_concentration[1])
-    held, size, sums = work.tables_by_length, member.group_size, member.sums
-    density = log_concentrations(x, y, finite, first, second, trial, held, size, groups, sums)
-    for _ in range(MOVES):
-        step = math.exp(SMALL_STEP + STEP_RANGE * rng.random())
-        new_x, new_y = x, y
-        if finite or rng.random() < 0.5:
-            new_x += step * rng.standard_normal()
-        else:
-            new_y += step * rng.standard_normal()
-        if abs(new_x) > 30.0 or abs(new_y) > 30.0:
-            continue
-        new_density = log_concentrations(new_x, new_y, finite, first, second, trial, held, size, groups, sums)
-        new_share = share_of_total(grid.total, trial, possible_grid) if ruled else 1.0
-        if new_share <= 0.0:
-            continue
-        if -rng.standard_exponential() < new_density - density - people * math.log(new_share / share):
-            x, y, density, share = new_x, new_y, new_density, new_share
-    if finite:
-        state.shared_concentration[0] = math.exp(x)
-        fill_shared_seating(state.shared_concentration[0], state.seating)
-    else:
-        state.record_concentration[0] = math.exp(y)
-        state.record_concentration[1] = math.exp(y - x)
-        fill_mixed_seating(state.record_concentration[0], state.record_concentration[1], state.seating)
-
-
 @kernel
 def draw_memberships(rng, records, prior, state, work):
     """Move the concentrations, and draw where most records sit anew; nothing when there is nothing to learn.
@@ -203,17 +124,20 @@ def draw_memberships(rng, records, prior, state, work):
     lanes = cells.block.shape[1]
     for first in range(0, groups, lanes):
         for lane in range(min(lanes, groups - first)):
-            sum_group(records.level, member.group_first[first + lane], lane, weight, profiles, level_profile, cells)
+            fill_cell(records.level, member.group_first[first + lane], lane, weight, profiles, level_profile, cells)
         sum_partitions(variables, cells.block, cells.sums, cells.total, cells.members)
         for lane in range(min(lanes, groups - first)):
             for b in range(variables):
                 member.sums[first + lane, b] = cells.total[b, lane]
-    move_on_sums(rng, prior, state, work, n, groups)
+    grid, share = work.grid, 1.0
+    if prior.rules.grid_set.shape[1] > 0:
+        share = sum_grid(grid.phi, state.seating, prior.rules.grid_possible[0] == 1, grid)
+    walk_concentrations(rng, prior, state, work, n, share, groups, MOVES)
     several = draw_table_numbers(rng, records, state, work, profiles, groups)
     for first in range(0, several, lanes):
         for lane in range(min(lanes, several - first)):
             i = member.group_first[member.several[first + lane]]
-            sum_group(records.level, i, lane, weight, profiles, level_profile, cells)
+            fill_cell(records.level, i, lane, weight, profiles, level_profile, cells)
         sum_partitions(variables, cells.block, cells.sums, cells.total, cells.members)
         for lane in range(min(lanes, several - first)):
             i = member.group_first[member.several[first + lane]]

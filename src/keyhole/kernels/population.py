@@ -7,6 +7,7 @@ sum to V(j, m)). A new table's profile is drawn from the weights, an answer's le
 
 import numpy as np
 
+from keyhole.kernels.draws import draw_cumulative
 from keyhole.kernels.jit import inner, kernel
 
 
@@ -40,15 +41,7 @@ def draw_affiliations(rng, seating, weight_sum, profiles, label, size, profile):
                     u -= size[t]
                     t += 1
         if t == tables:
-            u = rng.random() * weight_sum[profiles - 1]
-            k, above = 0, profiles - 1
-            while k < above:
-                middle = (k + above) // 2
-                if u < weight_sum[middle]:
-                    above = middle
-                else:
-                    k = middle + 1
-            label[t] = k
+            label[t] = draw_cumulative(rng, weight_sum, profiles)
             size[t] = 0
             tables += 1
         size[t] += 1
