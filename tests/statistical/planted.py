@@ -29,12 +29,15 @@ class Bug:
     probe: Probe
 
 
-STATUS = "    if work.status[0] != OK:\n        return\n"
+STATUS = "        if work.status[0] != OK:\n            return\n"
 
 
-def call(kernel: str) -> str:
+def call(kernel: str, indent: str = "    ") -> str:
     """A line of run_sweep."""
-    return f"    {kernel}(rng, records, prior, state, work)\n"
+    return f"{indent}{kernel}(rng, records, prior, state, work)\n"
+
+
+IN_PASS = 8 * " "
 
 
 SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
@@ -46,6 +49,20 @@ MEMBERSHIPS = Probe("invariance", "mixed paper", "memberships", 1, 12_000)
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000)
 
 BUGS = (
+    Bug(
+        "a record's weights taken for those of another that differs in the last variable",
+        "labels.py",
+        "for j in range(variables):\n                        same = same and",
+        "for j in range(variables - 1):\n                        same = same and",
+        LABELS,
+    ),
+    Bug(
+        "labels in turn with profiles, but tallies of the first pass",
+        "sweep.py",
+        call("tally_answers", IN_PASS),
+        "        if further == passes:\n    " + call("tally_answers", IN_PASS),
+        Probe("invariance", "mixed adaptive", "sweep", 1),
+    ),
     Bug(
         "wrong concentration in the table counts",
         "levels.py",
@@ -77,8 +94,8 @@ BUGS = (
     Bug(
         "tally before relabelling",
         "sweep.py",
-        call("draw_labels") + STATUS + call("tally_answers"),
-        call("tally_answers") + call("draw_labels") + STATUS,
+        call("draw_labels", IN_PASS) + STATUS + call("tally_answers", IN_PASS),
+        call("tally_answers", IN_PASS) + call("draw_labels", IN_PASS) + STATUS,
         Probe("invariance", "mixed adaptive", "sweep", 1),
     ),
     Bug(
@@ -91,8 +108,8 @@ BUGS = (
     Bug(
         "lambda after theta",
         "sweep.py",
-        call("draw_profiles"),
-        call("draw_profiles") + call("draw_base_strength"),
+        "\n" + call("draw_profiles"),
+        "\n" + call("draw_profiles") + call("draw_base_strength"),
         Probe("invariance", "mixed adaptive", "sweep", 1),
     ),
     Bug(

@@ -35,6 +35,8 @@ def label_tables(
     n, variables = level.shape
     padded = (profiles + 7) // 8 * 8
     start = first_table
+    known, fresh = 0.0, 0.0
+    weighed = -1
     for i in range(first_record, n):
         for t in range(start, table_total[i]):
             if profile_tables[label[i, t]] == 1 and not finite:
@@ -54,27 +56,34 @@ def label_tables(
                     else:
                         k = middle + 1
             else:
-                fresh = remainder
-                first = True
-                for j in range(variables):
-                    if seat[i, j] == t:
-                        v = level[i, j]
-                        fresh *= base_level[v]
-                        if first:
-                            for k in range(padded):
-                                product[k] = weighted[v, k]
-                            first = False
-                        else:
-                            for k in range(padded):
-                                product[k] *= level_profile[v, k]
-                # Cumulative sums after each eight: plainly cumsum(product), but without a chain of additions.
-                known = 0.0
-                for c in range(padded // 8):
-                    k = 8 * c
-                    left = (product[k] + product[k + 1]) + (product[k + 2] + product[k + 3])
-                    right = (product[k + 4] + product[k + 5]) + (product[k + 6] + product[k + 7])
-                    known += left + right
-                    chunk[c] = known
+                # Most records sit at one table, and equal ones are neighbours: their weights are the same.
+                same = weighed >= 0 and table_total[i] == 1
+                if same:
+                    for j in range(variables):
+                        same = same and level[i, j] == level[weighed, j]
+                if not same:
+                    weighed = i if table_total[i] == 1 else -1
+                    fresh = remainder
+                    first = True
+                    for j in range(variables):
+                        if seat[i, j] == t:
+                            v = level[i, j]
+                            fresh *= base_level[v]
+                            if first:
+                                for k in range(padded):
+                                    product[k] = weighted[v, k]
+                                first = False
+                            else:
+                                for k in range(padded):
+                                    product[k] *= level_profile[v, k]
+                    # Cumulative sums after each eight: plainly cumsum(product), but without a chain of additions.
+                    known = 0.0
+                    for c in range(padded // 8):
+                        k = 8 * c
+                        left = (product[k] + product[k + 1]) + (product[k + 2] + product[k + 3])
+                        right = (product[k + 4] + product[k + 5]) + (product[k + 6] + product[k + 7])
+                        known += left + right
+                        chunk[c] = known
                 u = rng.random() * (known + fresh)
                 k = profiles
                 if u < known:

@@ -108,6 +108,8 @@ class Prior(NamedTuple):
         Moves in each sweep with the impossible people integrated out; without rules there are none.
     membership_rate : float
         Probability that a sweep draws concentrations and memberships together.
+    label_passes : int
+        Further draws of labels, weights and profiles in each sweep; with rules there are none.
     rules : Rules
         Impossible combinations.
     """
@@ -122,6 +124,7 @@ class Prior(NamedTuple):
     split_merge_proposals: int
     balance_moves: int
     membership_rate: float
+    label_passes: int
     rules: Rules
 
 

@@ -28,10 +28,18 @@ def run_sweep(rng, records, prior, state, work):
     draw_seats(rng, records, prior, state, work)
     if work.status[0] != OK:
         return
-    draw_labels(rng, records, prior, state, work)
-    if work.status[0] != OK:
-        return
-    tally_answers(rng, records, prior, state, work)
+    # Without rules labels, weights and profiles take several turns: they hold each other back, and are cheap. With
+    # rules weights and profiles depend on imputed people, who come later.
+    passes = prior.label_passes if prior.rules.box_start.shape[0] < 2 else 0
+    for further in range(passes, -1, -1):
+        draw_labels(rng, records, prior, state, work)
+        if work.status[0] != OK:
+            return
+        tally_answers(rng, records, prior, state, work)
+        if further > 0:
+            drop_empty_profiles(rng, records, prior, state, work)
+            draw_weights(rng, records, prior, state, work)
+            draw_profiles(rng, records, prior, state, work)
     draw_balance(rng, records, prior, state, work)
     if work.status[0] != OK:
         return

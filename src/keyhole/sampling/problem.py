@@ -20,10 +20,13 @@ EXACT_STEPS = 4_000_000
 PARTICLES = 200
 """Particles of the importance sampler for each cell."""
 
-EVALUATION_SHARE = 0.4
+EVALUATION_SHARE = 0.25
 """What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
 
-MEMBERSHIP_SHARE = 0.3
+LABEL_PASSES = 8
+"""Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
+
+MEMBERSHIP_SHARE = 0.2
 """What drawing concentrations and memberships together may cost, in sweeps for each sweep."""
 
 
@@ -83,13 +86,14 @@ def make_problem(
         # With rules the imputed people hold profiles together: splits and merges of large ones are hardly ever made.
         split_merge_proposals=4 if rules is None else 1,
         balance_moves=balance_moves,
-        membership_rate=min(0.2, MEMBERSHIP_SHARE * sweep / evaluation),
+        membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
+        label_passes=LABEL_PASSES if rules is None else 0,
     )
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
-    key = (cells.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
+    key = hash_rows(cells, multiplier)
     order = np.argsort(key, kind="stable")
     return Problem(
-        records=seat_missing(records, prior),
+        records=seat_missing(sort_records(records, multiplier), prior),
         prior=prior,
         cell_level=cells,
         shared_level=shared,
@@ -105,6 +109,19 @@ def make_problem(
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
     )
+
+
+def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:
+    """Put equal records next to each other: what labels.py weighs for one then serves the next."""
+    order = np.argsort(hash_rows(records.level, multiplier), kind="stable")
+    return records._replace(
+        level=np.ascontiguousarray(records.level[order]), answer_total=np.ascontiguousarray(records.answer_total[order])
+    )
+
+
+def hash_rows(level: NDArray[np.int32], multiplier: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a number for each row, the same for equal rows."""
+    return np.asarray((level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64))
 
 
 def count_events(cells: NDArray[np.int32], events: Events | None) -> int:
@@ -131,9 +148,11 @@ def guess_profiles(settings: Settings) -> int:
 
 
 def sweep_cost(records: Records, rules: Rules | None, balance_moves: int) -> float:
-    """Return the nanoseconds of a sweep, about: 70 for each answer, and a million whatever the number of records."""
+    """Return the nanoseconds of a sweep, about: by answers, and a million whatever the number of records."""
     n, variables = records.level.shape
-    return float(1e6 + 70.0 * n * variables) + (0.0 if rules is None else rules_cost(rules, balance_moves))
+    if rules is None:
+        return float(1e6 + (100.0 + 24.0 * LABEL_PASSES) * n * variables)
+    return float(1e6 + 70.0 * n * variables) + rules_cost(rules, balance_moves)
 
 
 def cell_cost(variables: int, profiles: int) -> float:

@@ -17,6 +17,7 @@ def make_prior(
     split_merge_proposals: int = 4,
     balance_moves: int = 20,
     membership_rate: float = 0.2,
+    label_passes: int = 1,
 ) -> Prior:
     """Return the numbers of MODEL.md section 2 for this model and prior."""
     return Prior(
@@ -30,6 +31,7 @@ def make_prior(
         split_merge_proposals=split_merge_proposals,
         balance_moves=balance_moves,
         membership_rate=membership_rate,
+        label_passes=label_passes,
         rules=rules or no_rules(),
     )
 
