@@ -187,6 +187,13 @@ ZEROS_BUGS = (
         BALANCE,
     ),
     Bug(
+        "balanced by the guess alone, without the exact (1 - p_0)^-n",
+        "balance.py",
+        "gain -= people * math.log(new_share / share)",
+        "gain += min(there, 0.0) - min(back, 0.0)",
+        BALANCE,
+    ),
+    Bug(
         "gamma balanced without its profiles",
         "balanced_concentrations.py",
         "gain = (shape + real) * shift",
