@@ -54,7 +54,7 @@ BUGS = (
         "labels.py",
         "for j in range(variables):\n                        same = same and",
         "for j in range(variables - 1):\n                        same = same and",
-        LABELS,
+        Probe("exact", "mixed, 3 profiles", "labels", 3),
     ),
     Bug(
         "labels in turn with profiles, but tallies of the first pass",
@@ -239,3 +239,9 @@ BUGS = (
         SEATS,
     ),
 )
+
+LONG_PROBES = (LONE, PARTED, MEMBERSHIPS)
+"""A minute or more each without the compiler: for scripts/test-long."""
+
+LONG_BUGS = tuple(bug for bug in BUGS if bug.probe in LONG_PROBES)
+SHORT_BUGS = tuple(bug for bug in BUGS if bug.probe not in LONG_PROBES)

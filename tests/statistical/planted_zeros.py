@@ -201,3 +201,7 @@ ZEROS_BUGS = (
         BALANCE,
     ),
 )
+
+LONG_ZEROS_BUGS = tuple(bug for bug in ZEROS_BUGS if bug.probe == SPLITS_TWICE)
+"""For scripts/test-long."""
+SHORT_ZEROS_BUGS = tuple(bug for bug in ZEROS_BUGS if bug.probe != SPLITS_TWICE)

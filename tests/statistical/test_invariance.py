@@ -28,8 +28,15 @@ def steps_of(setting):
 CASES = [(name, step) for name, setting in SETTINGS.items() for step in SOME_STEPS.get(name, steps_of(setting))]
 
 
+# The whole sweep of the largest setting takes a tenth of the suite. Its kernels are tried one by one, and
+# tests/unit/test_kernels.py shows that a sweep is its kernels in order.
+DEAREST = ("hdp adaptive", "sweep")
+
+
 @pytest.mark.parametrize("times", [10, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("name", "step"), CASES)
+@pytest.mark.parametrize(
+    ("name", "step"), [pytest.param(*case, marks=pytest.mark.long) if case == DEAREST else case for case in CASES]
+)
 def test_kernel_keeps_the_joint_law(rng, name, step, times):
     verdict = check_invariance(rng, SETTINGS[name], lambda g, prior, pool: run_step(step, g, prior, pool, times))
     assert verdict.passed, verdict

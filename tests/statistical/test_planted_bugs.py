@@ -22,7 +22,7 @@ from tests.exact.enumeration import chi_square_p, complete_states, encode_states
 from tests.exact.test_posterior import FIXED, enumerated
 from tests.statistical.comparison import LEVEL, STEPS, p_values
 from tests.statistical.invariance import SETTINGS, draw_pool, stored_measures
-from tests.statistical.planted import BUGS, Bug, Probe
+from tests.statistical.planted import LONG_BUGS, SHORT_BUGS, Bug, Probe
 from tests.statistical.prior_pool import Pool
 from tests.statistical.quantities import measure_pool
 
@@ -72,18 +72,18 @@ def copy_package(folder: Path, bug: Bug | None) -> None:
         path.write_text(text.replace(bug.old, bug.new))
 
 
-PROBES = sorted({bug.probe for bug in BUGS}, key=str)
+def probes_of(bugs: tuple[Bug, ...]) -> list[Probe]:
+    """The probes that look for these bugs."""
+    return sorted({bug.probe for bug in bugs}, key=str)
 
 
-@pytest.fixture(scope="module")
-def p_value(tmp_path_factory):
+def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
     """The p-value of every bug by name and of every probe on the copy without a bug; 0 after a crash."""
-    folder = tmp_path_factory.mktemp("planted")
     jobs, found = [], {}
-    for number, probe in enumerate(PROBES):
+    for number, probe in enumerate(probes_of(bugs)):
         prior, pool = draw_starts(probe)
         np.savez(folder / f"{number}.npz", **pool.state._asdict(), level=pool.level, level_start=pool.level_start)
-        for bug in (None, *(bug for bug in BUGS if bug.probe == probe)):
+        for bug in (None, *(bug for bug in bugs if bug.probe == probe)):
             copy = folder / f"copy{len(jobs)}"
             copy_package(copy, bug)
             target = copy / "out.npz"
@@ -107,6 +107,16 @@ def p_value(tmp_path_factory):
     return {name: judge_file(*where) for name, where in found.items()}
 
 
+@pytest.fixture(scope="module")
+def p_value(tmp_path_factory):
+    return plant(tmp_path_factory.mktemp("planted"), SHORT_BUGS)
+
+
+@pytest.fixture(scope="module")
+def long_p_value(tmp_path_factory):
+    return plant(tmp_path_factory.mktemp("planted"), LONG_BUGS)
+
+
 def judge_file(probe: Probe, path: Path) -> float:
     """The p-value of the states that a copy left, 0 if it left none."""
     if not path.exists():
@@ -118,11 +128,23 @@ def judge_file(probe: Probe, path: Path) -> float:
         return judge(probe, moved)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", SHORT_BUGS, ids=lambda bug: bug.name)
 def test_planted_bug_is_found(p_value, bug):
     assert p_value[bug.name] < LEVEL / STEPS
 
 
-@pytest.mark.parametrize("probe", PROBES, ids=str)
+@pytest.mark.parametrize("probe", probes_of(SHORT_BUGS), ids=str)
 def test_copy_without_a_bug_passes(p_value, probe):
     assert p_value[str(probe)] > LEVEL / STEPS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", LONG_BUGS, ids=lambda bug: bug.name)
+def test_planted_bug_is_found_by_a_long_probe(long_p_value, bug):
+    assert long_p_value[bug.name] < LEVEL / STEPS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("probe", probes_of(LONG_BUGS), ids=str)
+def test_copy_without_a_bug_passes_a_long_probe(long_p_value, probe):
+    assert long_p_value[str(probe)] > LEVEL / STEPS

@@ -14,22 +14,20 @@ import pytest
 
 from tests.conftest import seed_from_name
 from tests.statistical.comparison import LEVEL, STEPS
-from tests.statistical.planted_zeros import ZEROS_BUGS
-from tests.statistical.test_planted_bugs import copy_package
+from tests.statistical.planted import Bug
+from tests.statistical.planted_zeros import LONG_ZEROS_BUGS, SHORT_ZEROS_BUGS
+from tests.statistical.test_planted_bugs import copy_package, probes_of
 
 ROOT = Path(__file__).parents[2]
-PROBES = sorted({bug.probe for bug in ZEROS_BUGS}, key=str)
 
 
-@pytest.fixture(scope="module")
-def p_value(tmp_path_factory):
+def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
     """The p-value of every bug by name, and of every probe on the copy without a bug."""
-    folder = tmp_path_factory.mktemp("zeros")
     jobs = []
-    for bug in (None, *ZEROS_BUGS):
+    for bug in (None, *bugs):
         copy = folder / (bug.file + str(len(jobs)) if bug else "unpatched")
         copy_package(copy, bug)
-        for probe in PROBES if bug is None else [bug.probe]:
+        for probe in probes_of(bugs) if bug is None else [bug.probe]:
             name = bug.name if bug else str(probe)
             jobs.append([name, str(copy), dataclasses.asdict(probe), seed_from_name(f"zeros {probe}") % 2**62])
     source, target = folder / "jobs.json", folder / "results.json"
@@ -47,11 +45,33 @@ def p_value(tmp_path_factory):
     return {name: value for name, (value, _) in json.loads(target.read_text()).items()}
 
 
-@pytest.mark.parametrize("bug", ZEROS_BUGS, ids=lambda bug: bug.name)
+@pytest.fixture(scope="module")
+def p_value(tmp_path_factory):
+    return plant(tmp_path_factory.mktemp("zeros"), SHORT_ZEROS_BUGS)
+
+
+@pytest.fixture(scope="module")
+def long_p_value(tmp_path_factory):
+    return plant(tmp_path_factory.mktemp("zeros"), LONG_ZEROS_BUGS)
+
+
+@pytest.mark.parametrize("bug", SHORT_ZEROS_BUGS, ids=lambda bug: bug.name)
 def test_planted_bug_is_found(p_value, bug):
     assert p_value[bug.name] < LEVEL / STEPS
 
 
-@pytest.mark.parametrize("probe", PROBES, ids=str)
+@pytest.mark.parametrize("probe", probes_of(SHORT_ZEROS_BUGS), ids=str)
 def test_copy_without_a_bug_passes(p_value, probe):
     assert p_value[str(probe)] > LEVEL / STEPS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", LONG_ZEROS_BUGS, ids=lambda bug: bug.name)
+def test_planted_bug_is_found_by_a_long_probe(long_p_value, bug):
+    assert long_p_value[bug.name] < LEVEL / STEPS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("probe", probes_of(LONG_ZEROS_BUGS), ids=str)
+def test_copy_without_a_bug_passes_a_long_probe(long_p_value, probe):
+    assert long_p_value[str(probe)] > LEVEL / STEPS

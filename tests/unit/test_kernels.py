@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[2]
 SWEEP = tuple(
     running.alone(number)
     for number in (
-        running.SEATS, running.LABELS, running.TALLY, running.BALANCE,
+        running.SEATS, running.LABELS, running.TALLY,
+        running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY, running.BALANCE,
         running.MEMBERSHIPS_SOMETIMES, running.SPLITS, running.IMPOSSIBLE_ANSWERS,
         running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH, running.BASE_LEVEL,
         running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
