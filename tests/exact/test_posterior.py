@@ -85,7 +85,9 @@ def test_sweep_keeps_the_posterior(rng, name):
     assert p_value(rng, enumerated(LEARNED[name]), "sweep") > LEVEL
 
 
-@pytest.mark.parametrize("name", ["hdp, 2 records 3 variables", "mixed, 3 profiles"])
+@pytest.mark.parametrize(
+    "name", ["hdp, 2 records 3 variables", pytest.param("mixed, 3 profiles", marks=pytest.mark.long)]
+)
 def test_sweep_finds_the_posterior(rng, name):
     """From the state with everything at one table and one profile; 40 sweeps forget it."""
     found = enumerated(LEARNED[name])
