@@ -4,18 +4,26 @@ A probe is a step of running.STEPS run some times on prior draws (invariance) or
 posterior (exact). Most of these bugs have been made, by us or by others.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 
 @dataclass(frozen=True)
 class Probe:
-    """`case` names a setting of invariance.py or a case of exact/test_posterior.py."""
+    """`case` names a setting of invariance.py or a case of exact/test_posterior.py.
+
+    long: it takes most of a minute without the compiler, so it is for scripts/test-long. Seeds do not depend on it.
+    """
 
     kind: str
     case: str
     step: str
     times: int = 1
     replicates: int = 5_000
+    long: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -40,13 +48,19 @@ def call(kernel: str, indent: str = "    ") -> str:
 IN_PASS = 8 * " "
 
 
+def mark_long(items: Iterable[Any]) -> list[Any]:
+    """Bugs or probes as parameters of a test, those of long probes marked."""
+    return [pytest.param(x, marks=pytest.mark.long) if getattr(x, "probe", x).long else x for x in items]
+
+
 SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
 SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2)
 LABELS = Probe("invariance", "hdp paper", "labels", 5)
 BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
-PARTED = Probe("invariance", "twelve tables", "splits and merges", 10)
-MEMBERSHIPS = Probe("invariance", "mixed paper", "memberships", 1, 12_000)
-LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000)
+PARTED = Probe("invariance", "twelve tables", "splits and merges", 10, long=True)
+MEMBERSHIPS = Probe("invariance", "mixed paper", "memberships", 1, 12_000, long=True)
+LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000, long=True)
+SWEEP = Probe("invariance", "mixed adaptive", "sweep", long=True)
 
 BUGS = (
     Bug(
@@ -61,7 +75,7 @@ BUGS = (
         "sweep.py",
         call("tally_answers", IN_PASS),
         "        if further == passes:\n    " + call("tally_answers", IN_PASS),
-        Probe("invariance", "mixed adaptive", "sweep", 1),
+        SWEEP,
     ),
     Bug(
         "wrong concentration in the table counts",
@@ -96,21 +110,21 @@ BUGS = (
         "sweep.py",
         call("draw_labels", IN_PASS) + STATUS + call("tally_answers", IN_PASS),
         call("tally_answers", IN_PASS) + call("draw_labels", IN_PASS) + STATUS,
-        Probe("invariance", "mixed adaptive", "sweep", 1),
+        SWEEP,
     ),
     Bug(
         "beta before gamma",
         "sweep.py",
         call("draw_weight_concentration"),
         call("draw_weights") + call("draw_weight_concentration").replace("\n", "\n    return\n"),
-        Probe("invariance", "hdp paper", "sweep", 1),
+        Probe("invariance", "hdp paper", "sweep", long=True),
     ),
     Bug(
         "lambda after theta",
         "sweep.py",
         "\n" + call("draw_profiles"),
         "\n" + call("draw_profiles") + call("draw_base_strength"),
-        Probe("invariance", "mixed adaptive", "sweep", 1),
+        SWEEP,
     ),
     Bug(
         "missing decrement",
@@ -239,7 +253,3 @@ BUGS = (
         SEATS,
     ),
 )
-
-LONG_BUGS = tuple(bug for bug in BUGS if bug.probe in (LONE, PARTED, MEMBERSHIPS) or bug.probe.step == "sweep")
-"""Their probes take a minute without the compiler: for scripts/test-long."""
-SHORT_BUGS = tuple(bug for bug in BUGS if bug not in LONG_BUGS)

@@ -6,7 +6,7 @@ test_impossible.py does, and move them by imputing people, then by split-merge o
 them with the impossible people integrated out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.statistical.planted import Bug
 
@@ -19,12 +19,13 @@ class ZerosProbe:
     case: str
     times: int
     replicates: int
+    long: bool = field(default=False, repr=False)
 
 
 COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
-SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800)
+SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800, long=True)
 BALANCE = ZerosProbe("balance", "hdp", 1, 250)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
@@ -201,7 +202,3 @@ ZEROS_BUGS = (
         BALANCE,
     ),
 )
-
-LONG_ZEROS_BUGS = tuple(bug for bug in ZEROS_BUGS if bug.probe == SPLITS_TWICE)
-"""For scripts/test-long."""
-SHORT_ZEROS_BUGS = tuple(bug for bug in ZEROS_BUGS if bug.probe != SPLITS_TWICE)

@@ -22,7 +22,7 @@ from tests.exact.enumeration import chi_square_p, complete_states, encode_states
 from tests.exact.test_posterior import FIXED, enumerated
 from tests.statistical.comparison import LEVEL, STEPS, p_values
 from tests.statistical.invariance import SETTINGS, draw_pool, stored_measures
-from tests.statistical.planted import LONG_BUGS, SHORT_BUGS, Bug, Probe
+from tests.statistical.planted import BUGS, Bug, Probe, mark_long
 from tests.statistical.prior_pool import Pool
 from tests.statistical.quantities import measure_pool
 
@@ -109,12 +109,13 @@ def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def p_value(tmp_path_factory):
-    return plant(tmp_path_factory.mktemp("planted"), SHORT_BUGS)
+    """p-values by name, of the bugs of long probes or of the others."""
 
+    @cache
+    def find(long: bool) -> dict[str, float]:
+        return plant(tmp_path_factory.mktemp("planted"), tuple(bug for bug in BUGS if bug.probe.long == long))
 
-@pytest.fixture(scope="module")
-def long_p_value(tmp_path_factory):
-    return plant(tmp_path_factory.mktemp("planted"), LONG_BUGS)
+    return find
 
 
 def judge_file(probe: Probe, path: Path) -> float:
@@ -128,23 +129,11 @@ def judge_file(probe: Probe, path: Path) -> float:
         return judge(probe, moved)
 
 
-@pytest.mark.parametrize("bug", SHORT_BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", mark_long(BUGS), ids=lambda bug: bug.name)
 def test_planted_bug_is_found(p_value, bug):
-    assert p_value[bug.name] < LEVEL / STEPS
+    assert p_value(bug.probe.long)[bug.name] < LEVEL / STEPS
 
 
-@pytest.mark.parametrize("probe", probes_of(SHORT_BUGS), ids=str)
+@pytest.mark.parametrize("probe", mark_long(probes_of(BUGS)), ids=str)
 def test_copy_without_a_bug_passes(p_value, probe):
-    assert p_value[str(probe)] > LEVEL / STEPS
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("bug", LONG_BUGS, ids=lambda bug: bug.name)
-def test_planted_bug_is_found_by_a_long_probe(long_p_value, bug):
-    assert long_p_value[bug.name] < LEVEL / STEPS
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("probe", probes_of(LONG_BUGS), ids=str)
-def test_copy_without_a_bug_passes_a_long_probe(long_p_value, probe):
-    assert long_p_value[str(probe)] > LEVEL / STEPS
+    assert p_value(probe.long)[str(probe)] > LEVEL / STEPS
