@@ -39,7 +39,7 @@ def test_chains_that_have_not_met(folder, capsys):
 
     last = captured.err.strip().splitlines()[-1]
     assert last.startswith("keyhole: NOT CONVERGED: ")
-    assert "is the safe figure for tau1, the largest upper limit of any chain." in last
+    assert ", the largest upper limit of tau1 in any chain; it may still rise." in last
     assert last.endswith("Allow more with --max-sweeps, or leave it out.")
     first, _, third = (" ".join(part.split()) for part in captured.out.split("\n\n")[0].split(".\n")[:3])
     assert "(NOT CONVERGED) are alone in the population" in first
@@ -59,7 +59,7 @@ def test_chains_that_have_not_met(folder, capsys):
         assert summary[name]["mcse"] is None
         chains = [limits(chain) for chain in draws[name]]
         assert (low, high) == (min(a for a, _ in chains), max(b for _, b in chains))
-    assert f"Until then {summary['tau1']['interval'][1]:.0f} is the safe figure" in last
+    assert f"Until then reckon with {summary['tau1']['interval'][1]:.0f}, the largest" in last
 
 
 def test_a_verdict_comes_back_from_the_folder_whole(folder):

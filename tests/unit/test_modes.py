@@ -58,7 +58,7 @@ def test_two_groups_that_have_settled(rng):
         "Two groups of chains tell different stories: tau1 is about 12 (",
         "by chains 1 and 3; about 30 (",
         "by chains 2 and 4",
-        f"Until then {upper} is the safe figure for tau1",
+        f"Until then reckon with {upper}, the largest upper limit of tau1",
         "--chains 8",
     ):
         assert told in found.message

@@ -196,10 +196,11 @@ def test_the_verdict_comes_first_and_says_it_in_words():
 def test_not_converged_cannot_be_overlooked():
     for converged in (True, False):
         page = render(make_content(make_result(converged=converged)))
-        assert ("NOT CONVERGED</h2>" in page) != converged
+        assert ("NOT CONVERGED: do not use these numbers yet</h2>" in page) != converged
         assert ("Run longer before deciding" in page) != converged
-        assert ("57 is the safe figure" in page) != converged
-    assert page.index("NOT CONVERGED") < page.index("Of 505 records")
+        assert ("to 57 records alone in the population" in page) != converged
+    assert page.index("NOT CONVERGED") < page.index("So far, of 505 records")
+    assert "Decide whether" not in page
 
 
 def test_what_was_not_computed_is_left_out_or_said():

@@ -8,6 +8,7 @@ from keyhole.report.sections import Block, estimate
 from keyhole.report.words import clean_name, decimals, enumerate_words, number, percent, plural
 
 CERTAIN = "No sampling was needed: the answer follows from the file itself."
+RESUME = "--resume --time-limit 30m"
 QUANTITIES = {
     "log_likelihood": "the log-likelihood",
     "effective_profiles": "the effective number of profiles",
@@ -36,6 +37,7 @@ def describe_convergence(block: Block, draws: Draws, sampled: bool) -> Convergen
         sentence=_sentence(block, sampled, gates),
         message=message,
         remedy="" if converged else message.rsplit(". ", 1)[-1],
+        command=RESUME if block.get("stopped") == "time" and not converged else None,
         gates=gates,
         groups=tuple(_group(group) for group in groups) if len(groups) > 1 else (),
         envelope=None if converged or not envelope else _envelope(envelope),
@@ -51,7 +53,10 @@ def _sentence(block: Block, sampled: bool, gates: tuple[GateRow, ...]) -> str:
     if block["chains"] == 1:
         return "One chain alone cannot show that it has reached the answer."
     failed = sum(not gate.passed for gate in gates)
-    return f"The chains do not agree yet: {failed} of {len(gates)} conditions are not met."
+    return (
+        f"The estimation was run {block['chains']} times from different starts (chains), and these have not settled on "
+        f"one answer: {failed} of {len(gates)} conditions are not met."
+    )
 
 
 def _gate(gate: Block) -> GateRow:
@@ -70,8 +75,8 @@ def _group(group: Block) -> ChainGroup:
 
 
 def _envelope(block: Any) -> str:
-    told = [f"{number(block[name][0])} to {number(block[name][1])} for {name}" for name in ("tau1", "tau2")]
+    (low, high), (low2, high2) = block["tau1"], block["tau2"]
     return (
-        f"The chains together reach from {enumerate_words(told)}. Until they agree, {number(block['tau1'][1])} is the "
-        "safe figure for tau1: the largest upper end of any chain."
+        f"So far they reach from {number(low)} to {number(high)} records alone in the population and from "
+        f"{number(low2)} to {number(high2)} matched to the right person. The upper ends may still rise."
     )

@@ -92,4 +92,6 @@ def _two_way(block: Block) -> str | None:
     told = f"{found['outside']} of {plural(found['total'], 'pair')} of keys {far} further from the model than expected"
     if found.get("worst"):
         told += f", {enumerate_words([clean_name(name) for name in found['worst']])} most"
+    if not found["outside"]:
+        return f"{told}."
     return f"{told}. {'Chance explains that.' if found['ok'] else 'That is more than chance explains.'}"

@@ -185,13 +185,14 @@ class ChainGroup:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether chains from different starts agree."""
+    """Whether chains from different starts agree. command: the options that go on with a run out of time."""
 
     converged: bool
     sampled: bool
     sentence: str
     message: str
     remedy: str
+    command: str | None
     gates: tuple[GateRow, ...]
     groups: tuple[ChainGroup, ...]
     envelope: str | None

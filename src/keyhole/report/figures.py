@@ -21,9 +21,9 @@ def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
     return picture(
         26.0,
         told,
-        rectangle(0.5, 0.5, 799.0, 25.0, "whole"),
-        rectangle(0.5, 0.5, scale(tau1.mean), 25.0, "part"),
-        rectangle(scale(tau1.low), 10.0, scale(tau1.high) - scale(tau1.low), 6.0, "range"),
+        rectangle(0.5, 0.5, 799.0, 17.0, "whole"),
+        rectangle(0.5, 0.5, scale(tau1.mean), 17.0, "part"),
+        rectangle(scale(tau1.low), 20.0, scale(tau1.high) - scale(tau1.low), 6.0, "range"),
         width=800.0,
         stretch=True,
     )

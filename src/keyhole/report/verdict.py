@@ -33,7 +33,7 @@ def make_verdict(
 ) -> Verdict:
     """Say it all. everybody: the sample is the whole population."""
     certain = not convergence.sampled
-    sentence, matches = _sentences(source, tau1, tau2, certain, everybody)
+    sentence, matches = _sentences(source, tau1, tau2, certain, everybody, convergence.converged)
     return Verdict(
         certain=certain,
         sentence=sentence,
@@ -45,7 +45,9 @@ def make_verdict(
     )
 
 
-def _sentences(source: Source, tau1: Estimate, tau2: Estimate, certain: bool, everybody: bool) -> tuple[str, str]:
+def _sentences(
+    source: Source, tau1: Estimate, tau2: Estimate, certain: bool, everybody: bool, converged: bool
+) -> tuple[str, str]:
     alone = source.sample_uniques
     if certain and not everybody:
         who = "No record is" if alone.value == 0 else f"{alone.in_a_sentence.capitalize()} records are"
@@ -59,11 +61,12 @@ def _sentences(source: Source, tau1: Estimate, tau2: Estimate, certain: bool, ev
             f"can be picked out.{f' {UNDECIDED}' if source.undecided else ''}",
             "",
         )
+    begin, verb = ("Of", "are") if converged else ("So far, of", "seem to be")
     return (
-        f"Of {alone.in_a_sentence} records that are alone in the sample, about {tau1.text} are alone in the "
+        f"{begin} {alone.in_a_sentence} records that are alone in the sample, about {tau1.text} {verb} alone in the "
         f"population.{f' {UNDECIDED}' if source.undecided else ''}",
         f"Somebody who guesses among all people who fit would match about {tau2.text} of these records to the right "
-        "person, without knowing which guesses are right.",
+        "person, those who are alone in the population included, without knowing which guesses are right.",
     )
 
 
@@ -73,7 +76,7 @@ def _how_sure(tau1: Estimate, level: float, convergence: Convergence, check: Mod
     if not convergence.converged:
         return (
             f"Not sure enough to decide. So far the {percent(level)} interval is {number(tau1.low)} to "
-            f"{number(tau1.high)}, but the chains of the estimation do not agree yet."
+            f"{number(tau1.high)}, but the runs behind it do not agree yet."
         )
     sure = (
         f"With {percent(level)} probability the number alone in the population lies between {number(tau1.low)} and "
@@ -113,8 +116,8 @@ def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
         told.append(f"That is {share} of all {source.records.text} records in the file.")
     if tau1.mean is not None and source.sample_uniques.value and tau1.mean < source.sample_uniques.value / 2:
         told.append(
-            "The file does not show which records these are: most of the records that are alone in the sample have "
-            "people like them outside it."
+            "The file does not mark these records, and most of those that are alone in the sample have people like "
+            "them outside it. But some stand out by themselves (Whose risk, below)."
         )
     told.append("There is no limit that fits every release; hold the number against your own rule.")
     return tuple(told)
@@ -131,7 +134,14 @@ def _steps(
 ) -> tuple[Step, ...]:
     steps = []
     if not convergence.converged:
-        steps.append(Step("Run longer before deciding anything.", convergence.remedy))
+        how = "The same command with these options goes on where this run ended:"
+        steps.append(
+            Step(
+                "Run longer before deciding anything.",
+                how if convergence.command else convergence.remedy,
+                convergence.command,
+            )
+        )
     if check is not None and not check.ok:
         steps.append(
             Step("Find out why the model does not fit.", "Often combinations that cannot exist were not excluded.")
@@ -140,10 +150,12 @@ def _steps(
         steps.append(
             Step(
                 "Exclude combinations that cannot exist, if there are any.",
-                "Without rules, people look more alone than they are.",
+                "Nobody is a married child. A model that is not told so makes people look more alone than they are.",
                 "keyhole zeros suggest FILE",
             )
         )
+    if not convergence.converged:
+        return (*steps, Step("Then read this list again.", "It will say what to decide and what could be changed."))
     if source.sample_uniques.value == 0:
         return (*steps, Step("Nothing has to be done about these keys.", "Add other keys an intruder could know."))
     steps.append(
@@ -184,7 +196,7 @@ def _remedies(
                 f"{number(best.tau1)} would remain.",
             )
         )
-    steps.append(Step("Then assess the changed file again.", "Rows and their risks are in records.csv."))
+    steps.append(Step("Then assess the changed file again.", "Rows and their risks are in records.csv of the result folder, which is for the owner only."))
     return tuple(steps)
 
 

@@ -11,7 +11,7 @@ def number(value: float | None) -> str:
     """A number of people or records with one decimal where that says anything."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"{value:,.1f}" if abs(value) < 10 and round(value, 1) != round(value) else f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(round(value, 1)) < 10 and value != round(value) else f"{value:,.0f}"
 
 
 def percent(share: float | None) -> str:

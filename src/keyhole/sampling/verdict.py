@@ -32,27 +32,27 @@ def explain_agreement(trace: Trace, rhat: float, effective: float, error: float)
 def explain_failure(
     trace: Trace, gates: Sequence[Gate], groups: Sequence[Group], disagree: bool, tau1: Interval
 ) -> str:
-    """Say what is missing, which figure is safe meanwhile, and what to do; tau1: the envelope over chains."""
+    """Say what is missing, what to reckon with meanwhile, and what to do; tau1: the envelope over chains."""
     limit, remedy = LIMITS.get(trace.stopped, ("the end of the run", "Allow more with --time-limit"))
-    safe = f"Until then {figure(tau1[1])} is the safe figure for tau1, the largest upper limit of any chain."
+    meanwhile = f"Until then reckon with {figure(tau1[1])}, the largest upper limit of tau1 in any chain; it may still rise."
     if len(trace.starts) < 2:
-        return f"NOT CONVERGED. One chain alone cannot show that it has converged. {safe} Use --chains 4."
+        return f"NOT CONVERGED. One chain alone cannot show that it has converged. {meanwhile} Use --chains 4."
     settled = all(group.settled for group in groups)
     if not disagree:
         state = "agreed as far as so few draws can show" if settled else "were still moving"
         return (
             f"NOT CONVERGED: not enough draws yet. {name_chains(trace)} {state} when {limit} was reached: "
-            f"{tell_failed(gates)}. {safe} {remedy}."
+            f"{tell_failed(gates)}. {meanwhile} {remedy}."
         )
     apart = f"{tell_groups(groups)} ({tell_widest(gates)})"
     if not settled:
         return (
             f"NOT CONVERGED: the chains have not met yet. {count_groups(groups)} still stood apart when {limit} was "
-            f"reached: {apart}. They were moving, so a longer run may bring them together. {safe} {remedy}."
+            f"reached: {apart}. They were moving, so a longer run may bring them together. {meanwhile} {remedy}."
         )
     return (
         f"NOT CONVERGED: the chains disagree. {count_groups(groups)} tell different stories: {apart}. Each chain has "
-        f"settled, so a longer run alone may not bring them together. {safe} Use more chains (--chains 8) and more "
+        f"settled, so a longer run alone may not bring them together. {meanwhile} Use more chains (--chains 8) and more "
         "time (--time-limit), or fewer or coarser keys, or state impossible combinations (--zeros)."
     )
 
