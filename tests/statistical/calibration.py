@@ -11,8 +11,10 @@ from keyhole.kernels.population import draw_people
 from keyhole.kernels.risk import draw_matches
 from keyhole.kernels.state import Prior, Records, State
 from keyhole.kernels.sweep import run_sweeps
+from keyhole.sampling.evaluate import share_possible
 from keyhole.sampling.start import start_state
 from tests.oracle import risk as oracle
+from tests.statistical.boxes import Box, find_possible, make_box_rules
 from tests.statistical.invariance import Setting
 from tests.statistical.prior_pool import empty_pool, fill_pool
 from tests.statistical.running import run_step
@@ -27,6 +29,9 @@ QUANTITIES = (
     "sum of squares",
 )
 PEOPLE = 1_000
+BALANCE_MOVES = 20
+CROWD = 200
+"""People drawn for each record that is wanted: with rules some are impossible."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,18 @@ def keep(rng: np.random.Generator, state: State, records: Records, prior: Prior)
     return kept
 
 
-def true_risks(rng: np.random.Generator, state: State, records: Records, prior: Prior) -> tuple[float, float]:
+def true_risks(
+    rng: np.random.Generator, state: State, records: Records, prior: Prior, boxes: tuple[Box, ...]
+) -> tuple[float, float]:
     """tau1 and tau2 of a population drawn from the true parameters, counted one by one."""
     kept = keep(rng, state, records, prior)
-    people = np.zeros((PEOPLE, records.level.shape[1]), np.int32)
-    draw_people(rng, kept, records.level_start, people)
     sample = [tuple(row) for row in records.level.tolist()]
-    others = [tuple(row) for row in people.tolist()]
+    others: list[tuple[int, ...]] = []
+    while len(others) < PEOPLE:
+        people = np.zeros((PEOPLE, records.level.shape[1]), np.int32)
+        draw_people(rng, kept, records.level_start, people)
+        possible = find_possible(people, records.level_start, boxes)
+        others += [tuple(row) for row in people[possible][: PEOPLE - len(others)].tolist()]
     return (
         float(oracle.count_population_uniques(sample, others)),
         oracle.count_expected_matches(sample, others),
@@ -87,22 +97,39 @@ def predicted_risks(rng: np.random.Generator, state: State, records: Records, pr
     out = np.zeros(len(cells))
     work = make_cell_work(cells.shape[1], profiles)
     cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cells, work, out)
-    return draw_matches(rng, out, PEOPLE)
+    return draw_matches(rng, out / share_possible(prior.rules, kept), PEOPLE)
 
 
-def rank_truth(rng: np.random.Generator, setting: Setting, size: Size) -> NDArray[np.int64]:
+def draw_truth(rng: np.random.Generator, setting: Setting, boxes: tuple[Box, ...]) -> tuple[State, Records]:
+    """Parameters from the prior, and the first people whom the rules allow.
+
+    Parameters that make nearly everybody impossible are drawn again, which is rare with the rules of the tests.
+    """
+    people = setting.records * (CROWD if boxes else 1)
+    while True:
+        pool = empty_pool(1, people, setting.levels, 8 * (people * len(setting.levels) // 8 + 20))
+        fill_pool(rng, setting.prior, setting.profiles, pool)
+        run_step("seating", rng, setting.prior, pool)
+        chosen = np.flatnonzero(find_possible(pool.level[0], pool.level_start, boxes))[: setting.records]
+        if len(chosen) == setting.records:
+            break
+    state = State(*(field[0] for field in pool.state))
+    seats = {name: getattr(state, name)[chosen] for name in ("seat", "table_size", "table_label", "table_total")}
+    level = np.ascontiguousarray(pool.level[0][chosen])
+    return state._replace(**seats), Records(level, np.full(len(level), level.shape[1]), pool.level_start)
+
+
+def rank_truth(
+    rng: np.random.Generator, setting: Setting, size: Size, boxes: tuple[Box, ...] = ()
+) -> NDArray[np.int64]:
     """Ranks of the true quantities among the draws of one chain, ties at random."""
-    answers = setting.records * len(setting.levels)
-    pool = empty_pool(1, setting.records, setting.levels, 8 * (answers // 8 + 20))
-    fill_pool(rng, setting.prior, setting.profiles, pool)
-    run_step("seating", rng, setting.prior, pool)
-    truth = State(*(field[0] for field in pool.state))
-    level = pool.level[0]
-    records = Records(level, np.full(len(level), level.shape[1]), pool.level_start)
-    cells, counts = np.unique(level, axis=0, return_counts=True)
+    truth, records = draw_truth(rng, setting, boxes)
+    cells, counts = np.unique(records.level, axis=0, return_counts=True)
     cells = np.ascontiguousarray(cells[counts == 1])
     prior = setting.prior
-    expected = [*true_risks(rng, truth, records, prior), *measure_state(truth, records, prior)]
+    if boxes:
+        prior = prior._replace(rules=make_box_rules(setting.levels, boxes), balance_moves=BALANCE_MOVES)
+    expected = [*true_risks(rng, truth, records, prior, boxes), *measure_state(truth, records, prior)]
     start = setting.profiles if setting.finite else 1
     state, work = start_state(rng, records, prior, start, capacity=2_000)
     assert run_sweeps(rng, records, prior, state, work, size.burn_in) == size.burn_in
@@ -116,7 +143,9 @@ def rank_truth(rng: np.random.Generator, setting: Setting, size: Size) -> NDArra
     return below + np.array([rng.integers(0, t + 1) for t in ties])
 
 
-def rank_truths(setting: Setting, size: Size, simulations: int, seed: int) -> NDArray[np.int64]:
+def rank_truths(
+    setting: Setting, size: Size, simulations: int, seed: int, boxes: tuple[Box, ...] = ()
+) -> NDArray[np.int64]:
     """Ranks of many simulations, (simulations, quantities)."""
     seeds = np.random.SeedSequence(seed).spawn(simulations)
-    return np.array([rank_truth(np.random.default_rng(s), setting, size) for s in seeds])
+    return np.array([rank_truth(np.random.default_rng(s), setting, size, boxes) for s in seeds])

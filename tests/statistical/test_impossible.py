@@ -17,11 +17,11 @@ from scipy.stats import ks_2samp
 
 from keyhole.kernels.state import Records, State
 from keyhole.kernels.sweep import run_sweep
-from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import empty_state, make_prior, make_state_work
 from tests.conftest import seed_from_name
 from tests.oracle.rejection import draw_file, draw_world
 from tests.statistical import running
+from tests.statistical.boxes import box_arrays, make_box_rules
 from tests.statistical.running import alone
 
 LEVELS = (2, 3)
@@ -47,28 +47,12 @@ after_imputing = alone(
 )  # fmt: skip
 
 
-def box_arrays(levels, boxes):
-    """Impossible boxes and (cell by cell) possible ones, as arrays over levels."""
-    start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
-    impossible = np.ones((len(boxes), start[-1]), np.uint8)
-    for c, box in enumerate(boxes):
-        for j, allowed in box.items():
-            impossible[c, start[j] : start[j + 1]] = [x in allowed for x in range(levels[j])]
-    possible = []
-    for cell in np.ndindex(*levels):
-        if not any(all(cell[j] in allowed for j, allowed in box.items()) for box in boxes):
-            row = np.zeros(start[-1], np.uint8)
-            row[[start[j] + x for j, x in enumerate(cell)]] = 1
-            possible.append(row)
-    return impossible, np.array(possible), start
-
-
 class Bench:
     """Everything that stays the same over replicates."""
 
     def __init__(self, model, adaptive, levels, boxes, n, proposals=2):
-        impossible, possible, self.start = box_arrays(levels, boxes)
-        rules = make_rules(impossible, possible, self.start)
+        *_, self.start = box_arrays(levels, boxes)
+        rules = make_box_rules(levels, boxes)
         self.prior = make_prior(model, "adaptive" if adaptive else "paper", rules, proposals)
         self.model, self.adaptive, self.levels, self.boxes, self.n = model, adaptive, levels, boxes, n
 

@@ -22,6 +22,7 @@ from tests.statistical.quantities import NAMES
 
 MODELS = [name for name in SETTINGS if name != "one profile"]
 BAND = 0.999
+RULES = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}, 2: {0}})
 MEDIUM = {
     name: Setting(name, SETTINGS[name].finite, SETTINGS[name].adaptive, 200, (2, 3, 4, 2, 3, 5), 8) for name in MODELS
 }
@@ -80,6 +81,15 @@ def test_calibration_medium(name):
     """1,000 data sets of 200 records and 6 variables."""
     seed, size = long_seed(), Size(burn_in=1_000, draws=99, spacing=20)
     check_ranks(rank_truths(MEDIUM[name], size, max(int(1_000 * SCALE), 10), seed), size.draws, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["hdp paper", "hdp adaptive", "mixed paper", "mixed adaptive"])
+def test_calibration_with_rules(name):
+    """2,000 data sets of 4 records among those that two rules allow."""
+    seed, size = long_seed(), Size(burn_in=100, draws=19, spacing=10)
+    ranks = rank_truths(SETTINGS[name], size, max(int(2_000 * SCALE), 20), seed, RULES)
+    check_ranks(ranks, size.draws, seed)
 
 
 def test_the_band_holds_uniform_ranks_and_no_others(rng):

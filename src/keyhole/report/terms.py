@@ -46,6 +46,9 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
     ),
     "impossible": (
         Term("rule", "a combination of categories in which nobody can be, such as a married child."),
-        Term("p0", "the share of people whom the model would have put into impossible combinations if there were no rules."),
+        Term(
+            "p0",
+            "the share of people whom the model would have put into impossible combinations if there were no rules.",
+        ),
     ),
 }

@@ -196,7 +196,12 @@ def _remedies(
                 f"{number(best.tau1)} would remain.",
             )
         )
-    steps.append(Step("Then assess the changed file again.", "Rows and their risks are in records.csv of the result folder, which is for the owner only."))
+    steps.append(
+        Step(
+            "Then assess the changed file again.",
+            "Rows and their risks are in records.csv of the result folder, which is for the owner only.",
+        )
+    )
     return tuple(steps)
 
 

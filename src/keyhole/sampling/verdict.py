@@ -34,7 +34,9 @@ def explain_failure(
 ) -> str:
     """Say what is missing, what to reckon with meanwhile, and what to do; tau1: the envelope over chains."""
     limit, remedy = LIMITS.get(trace.stopped, ("the end of the run", "Allow more with --time-limit"))
-    meanwhile = f"Until then reckon with {figure(tau1[1])}, the largest upper limit of tau1 in any chain; it may still rise."
+    meanwhile = (
+        f"Until then reckon with {figure(tau1[1])}, the largest upper limit of tau1 in any chain; it may still rise."
+    )
     if len(trace.starts) < 2:
         return f"NOT CONVERGED. One chain alone cannot show that it has converged. {meanwhile} Use --chains 4."
     settled = all(group.settled for group in groups)
@@ -52,8 +54,8 @@ def explain_failure(
         )
     return (
         f"NOT CONVERGED: the chains disagree. {count_groups(groups)} tell different stories: {apart}. Each chain has "
-        f"settled, so a longer run alone may not bring them together. {meanwhile} Use more chains (--chains 8) and more "
-        "time (--time-limit), or fewer or coarser keys, or state impossible combinations (--zeros)."
+        f"settled, so a longer run alone may not bring them together. {meanwhile} Use more chains (--chains 8) and "
+        "more time (--time-limit), or fewer or coarser keys, or state impossible combinations (--zeros)."
     )
 
 
