@@ -1,4 +1,4 @@
-"""Who carries the risk and why, weights, households: further blocks of summary.json and columns of records.csv."""
+"""Who carries the risk and why, weights, households, other estimators: blocks of summary.json, columns of records."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.classical import make_sample
+from keyhole.classical.quick import estimate_quickly
 from keyhole.microdata import CellCounts
 from keyhole.microdata.extra_columns import ExtraColumns
 from keyhole.microdata.weights import describe_weights, population_from_weights
@@ -51,11 +53,16 @@ def explain_risk(
         "thresholds": describe_thresholds(risk),
         "weights": None,
         "households": None,
+        "comparators": None,
     }
     used = basis.microdata.row_used
     columns: dict[str, NDArray[Any]] = {}
-    if design.weight is not None and design.columns.weight is not None:
-        blocks["weights"] = describe_weights(design.columns.weight[used], design.weight, summed)
+    weights = None if design.columns.weight is None else design.columns.weight[used]
+    if design.weight is not None and weights is not None:
+        blocks["weights"] = describe_weights(weights, design.weight, summed)
+    if trace is not None:
+        people = basis.people + len(basis.microdata.codes)
+        blocks["comparators"] = estimate_quickly(make_sample(basis.microdata, people, basis.zeros, weights))
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
         _, household = np.unique(design.columns.household[used], return_inverse=True)

@@ -183,8 +183,8 @@ def make_summary(
         },
         "weights": {"column": "W", "equal": False, "ratio": 777.7, "warning": "The ratio is 777.7."},
         "comparators": [
-            {"name": "loglinear-two-way", "tau1": {"mean": 37.2, "interval": None}, "tau2": None},
-            {"name": "paper", "tau1": interval(55.0), "tau2": interval(120.0)},
+            {"name": "loglinear-main", "tau1": {"mean": 37.2}, "tau2": None, "assumes": "independence"},
+            {"name": "zayatz", "tau1": {"mean": 155.4}, "tau2": {"mean": 120.0}, "assumes": "sizes of sample cells"},
         ],
         "seconds": {"total": 125.0},
     }  # fmt: skip

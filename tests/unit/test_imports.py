@@ -18,10 +18,14 @@ LAYERS = [
     {"assessment", "summary", "manifest", "results", "draws_file", "certain", "explain", "preparation", "assess"},
 ]
 TOP = {"demo", "simulation", "comparison", "validation", "commands", "cli", "app"}
-# The classical estimators know data and rules, nothing of our model; only the top knows them.
+# The classical estimators know data and rules, nothing of our model; only the top and `explain` know them.
 ASIDE = {"classical"}
-# The only way from shared modules into the kernels: the plain tuple that encode() fills.
-EXCEPTIONS = {("microdata", "keyhole.kernels.state")}
+# The only way from shared modules into the kernels is the plain tuple that encode() fills.
+EXCEPTIONS = {
+    ("microdata", "keyhole.kernels.state"),
+    ("explain", "keyhole.classical"),
+    ("explain", "keyhole.classical.quick"),
+}
 
 
 def imports(path: Path) -> list[str]:

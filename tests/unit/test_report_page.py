@@ -17,7 +17,7 @@ import keyhole
 from keyhole.report import make_content
 from keyhole.report.render import TEMPLATES, content_json, make_environment, render
 from keyhole.report.svg import Scale, element, tick_words, ticks
-from keyhole.report.words import clean_name, number, one_in, percent
+from keyhole.report.words import clean_name, number, one_in, percent, two_digits
 from tests.unit.report_results import KEYS, Observed, interval, make_draws, make_result
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -187,7 +187,8 @@ def test_the_verdict_comes_first_and_says_it_in_words():
         "How sure is it?", "Which variables cause it?", "What to do next", "make AGE coarser",
         "AGE most: without it, about 12 in place of 41",
         "With 95 % probability", "nobody else among about 80,000 people", "10 rules exclude 53 % of all combinations",
-        "loglinear-two-way", "simple random sample", "alone in the sample (sample unique)", "tau1", "R-hat",
+        "loglinear-main", "independence", "160", "simple random sample",
+        "alone in the sample (sample unique)", "tau1", "R-hat",
         "AGE is 0-9 and MARITAL is married", "keyhole 0.1.0", "2026-11-16 02:52 UTC",
     ):  # fmt: skip
         assert told in text, told
@@ -339,6 +340,8 @@ def test_ticks_are_few_and_inside(low, high):
         (number(float("nan")), "not known"), (percent(0.001), "< 1 %"), (percent(0.0), "0 %"), (percent(0.903), "90 %"),
         (one_in(41.2, 1000), "about 1 in 24"), (one_in(12, 12), "nearly all"), (one_in(0, 10), None),
         (one_in(3, 100_000), "about 1 in 33,000"),
+        (two_digits(0.0), "0"), (two_digits(0.5588), "0.56"), (two_digits(9.96), "10"), (two_digits(155.4), "160"),
+        (two_digits(0.0312), "0.031"), (two_digits(7.0), "7"), (two_digits(float("inf")), "not known"),
     ],
 )  # fmt: skip
 def test_numbers_in_words(told, expected):

@@ -90,7 +90,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         convergence=convergence,
         assumptions=_assumptions(summary, kind),
         impossible=impossible,
-        comparators=describe_comparators(blocks.get("comparators")),
+        comparators=describe_comparators(blocks.get("comparators"), source.sample_uniques),
         riskiest=list_riskiest(result.records) if internal else (),
         provenance=_provenance(summary, result.manifest, kind),
         glossary=GLOSSARY,

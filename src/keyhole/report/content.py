@@ -210,11 +210,12 @@ class Impossible:
 
 @dataclass(frozen=True)
 class Comparator:
-    """Another estimator on the same file."""
+    """Another estimator on the same file, and what it assumes."""
 
     name: str
     tau1: str
     tau2: str
+    assumes: str
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from keyhole.report.content import (
     VariableRisk,
 )
 from keyhole.report.counts import SMALLEST, STEP, Count, Rule, round_population
-from keyhole.report.words import clean_name, number, percent, plural
+from keyhole.report.words import clean_name, number, percent, plural, two_digits
 
 Block = Mapping[str, Any]
 
@@ -163,11 +163,18 @@ def describe_impossible(block: Block | None, kind: Kind, rule: Rule) -> Impossib
     return Impossible(True, told, tuple(map(clean_name, listed)))
 
 
-def describe_comparators(found: Any) -> tuple[Comparator, ...]:
-    """Other estimators, each with what it can give: a list, or the content of `compare --json`."""
-    items = found.get("estimators", ()) if isinstance(found, Mapping) else found or ()
+def describe_comparators(found: Any, uniques: Count) -> tuple[Comparator, ...]:
+    """Other estimators, each with what it can give; none where their figures would tell a count that is not shown."""
+    if not found or uniques.value is None:
+        return ()
     return tuple(
-        Comparator(clean_name(item["name"]), _compared(item, "tau1"), _compared(item, "tau2")) for item in items
+        Comparator(
+            clean_name(item["name"]),
+            _compared(item, "tau1"),
+            _compared(item, "tau2"),
+            clean_name(item.get("assumes") or ""),
+        )
+        for item in found
     )
 
 
@@ -175,4 +182,4 @@ def _compared(item: Block, name: str) -> str:
     found = item.get(name)
     if not found or found.get("mean") is None:
         return "not given"
-    return estimate(found).text if found.get("interval") else number(found["mean"])
+    return two_digits(found["mean"])

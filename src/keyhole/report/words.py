@@ -14,6 +14,14 @@ def number(value: float | None) -> str:
     return f"{value:,.1f}" if abs(round(value, 1)) < 10 and value != round(value) else f"{value:,.0f}"
 
 
+def two_digits(value: float) -> str:
+    """A number to two digits, so that it does not tell the counts it comes from."""
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else NOTHING
+    rounded = round(value, 1 - math.floor(math.log10(abs(value))))
+    return f"{rounded:,.0f}" if abs(rounded) >= 10 else f"{rounded:g}"
+
+
 def percent(share: float | None) -> str:
     """A share in percent; what is there but rounds to nothing is not called nothing."""
     if share is None or not math.isfinite(share):
