@@ -107,6 +107,34 @@ def test_workers_and_block_length_change_no_bit(monkeypatch, expected, number, s
     assert digest(run(workers=number)) == expected
 
 
+class Uneven(ThreadPoolExecutor):
+    """One worker, whose blocks of the chain that it sees first are a single sweep each; it notes who came when."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.seen: list[tuple[int, tuple[int, int]]] = []
+
+    def submit(self, function, *arguments, **named) -> Future:
+        *others, (position, wanted, strides, seconds) = arguments
+        chain = position.sweep_rng["state"]["inc"]
+        self.seen.append((chain, (position.draws, position.since)))
+        seconds = 0.0 if chain == self.seen[0][0] else seconds
+        return super().submit(function, *others, (position, wanted, strides, seconds), **named)
+
+
+def test_the_chain_furthest_behind_goes_next(monkeypatch, expected):
+    monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.02)
+    with Uneven() as executor:
+        assert digest(run(executor=executor, workers=1)) == expected
+    compared = 0
+    for index, (mover, place) in enumerate(executor.seen):
+        # Where another chain stood then is where its next block begins.
+        waiting = [where for other, where in executor.seen[index:] if other != mover][:1]
+        assert all(place <= where for where in waiting)
+        compared += len(waiting)
+    assert compared > 20
+
+
 class Forgetful(ThreadPoolExecutor):
     """An Executor that knows nothing of ours, and counts how often the problem travels."""
 

@@ -39,28 +39,39 @@ class Run:
 
 
 def run_round(run: Run, workers: Workers, wanted: int) -> None:
-    """Bring every chain to this many draws, or as far as time allows; each gets at least eight."""
+    """Bring every chain to this many draws, or as far as time allows; each gets at least eight.
+
+    A free worker takes the chain that is furthest behind. Sweeps of one chain may cost twice those of another: in turn,
+    the slowest would be left alone at the end of a round, and what the others are ahead is lost at the time limit.
+    """
     pending: dict[Future[Block | None], History] = {}
 
     def submit(chain: History, deliver: bool = False) -> None:
-        enough = run.clock.over and chain.draws >= FEWEST
-        if chain.draws < wanted and not enough:
-            seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
-            pending[workers.submit((chain.position, wanted, chain.strides, seconds), deliver)] = chain
+        seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
+        pending[workers.submit((chain.position, wanted, chain.strides, seconds), deliver)] = chain
+
+    def keep_workers_busy() -> None:
+        busy = {chain.number for chain in pending.values()}
+        least = FEWEST if run.clock.over else wanted
+        idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < min(least, wanted)]
+        idle.sort(key=lambda chain: chain.sweeps(run.problem.spacing))
+        for chain in idle[: max(workers.size - len(pending), 0)]:
+            submit(chain)
 
     try:
-        for chain in run.chains:
-            submit(chain)
+        keep_workers_busy()
         while pending:
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
             events: list[Event] = []
             with shielded():
                 for future in done:
                     chain, block = pending.pop(future), future.result()
-                    if block is not None:
-                        add_block(chain, block)
-                        events.append(describe(run, chain, wanted))
-                    submit(chain, deliver=block is None)
+                    if block is None:
+                        submit(chain, deliver=True)
+                        continue
+                    add_block(chain, block)
+                    events.append(describe(run, chain, wanted))
+                keep_workers_busy()
                 if run.keeper is not None and run.keeper.is_due:
                     save(run)
             for event in events:
