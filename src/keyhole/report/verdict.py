@@ -149,8 +149,8 @@ def _steps(
     if not impossible.given and len(source.keys) > 1:
         steps.append(
             Step(
-                "Exclude combinations that cannot exist, if there are any.",
-                "Nobody is a married child. A model that is not told so makes people look more alone than they are.",
+                "Tell the model what cannot exist, such as a married child.",
+                "Not told so, it makes people look more alone than they are. This looks for candidates:",
                 "keyhole zeros suggest FILE",
             )
         )
