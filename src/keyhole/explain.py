@@ -62,7 +62,7 @@ def explain_risk(
         blocks["weights"] = describe_weights(weights, design.weight, summed)
     if trace is not None:
         people = basis.people + len(basis.microdata.codes)
-        blocks["comparators"] = estimate_quickly(make_sample(basis.microdata, people, basis.zeros, weights))
+        blocks["comparators"] = estimate_quickly(make_sample(basis.microdata, people, basis.zeros, weights, counts))
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
         _, household = np.unique(design.columns.household[used], return_inverse=True)

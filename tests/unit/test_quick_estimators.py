@@ -1,7 +1,5 @@
 """Classical estimators beside an assessment: the same figures as `compare`, a reason where there is none."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -10,8 +8,6 @@ import keyhole
 from keyhole.classical.quick import QUICK
 from keyhole.comparison import compare, prepare
 from keyhole.report import make_content
-from keyhole.report.counts import Count
-from keyhole.report.sections import describe_comparators
 
 RUN = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}
 
@@ -39,7 +35,7 @@ def test_one_that_says_nothing_tells_why(frame):
     assert all(
         "every answer" in item["error"] and item["tau1"]["mean"] is None for item in found.summary["comparators"]
     )
-    assert {item.tau1 for item in make_content(found, "safe").comparators} == {"not given"}
+    assert {item.tau1 for item in make_content(found).comparators} == {"not given"}
 
 
 def test_weights_are_used(frame):
@@ -58,13 +54,23 @@ def test_weights_are_used(frame):
 def test_nothing_is_compared_where_nothing_is_estimated(frame):
     found = keyhole.assess(frame, "A,B,C", population=150)
     assert found.summary["comparators"] is None
-    assert make_content(found, "safe").comparators == ()
+    assert make_content(found).comparators == ()
 
 
-def test_a_count_that_is_not_shown_is_not_told_by_other_estimators(frame):
-    found = keyhole.assess(frame, "A,B,C", population=900, **RUN)
-    block = found.summary["comparators"]
-    uniques = make_content(found, "safe").source.sample_uniques
-    assert describe_comparators(block, uniques)
-    assert describe_comparators(block, replace(uniques, value=None)) == ()
-    assert isinstance(uniques, Count)
+def test_a_count_that_is_not_shown_is_not_told_by_other_estimators():
+    """Nine sample uniques: a safe report shows "<10", and Zayatz would tell how many."""
+    frame = pl.DataFrame({"A": [*range(9), *([9] * 60)], "B": [0, 1, 2] * 23})
+    found = keyhole.assess(frame, "A,B", population=900, **RUN)
+    assert found.summary["input"]["sample_uniques"] == 9
+    assert make_content(found).comparators == ()
+    assert [item.name for item in make_content(found, internal=True).comparators] == list(QUICK)
+
+
+def test_want_of_memory_is_a_reason_and_ends_no_assessment(frame, monkeypatch):
+    def exhaust(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("keyhole.classical.loglinear.fit_independence", exhaust)
+    block = keyhole.assess(frame, "A,B,C", population=900, **RUN).summary["comparators"]
+    assert block[0]["error"] == "not enough memory."
+    assert all(item["error"] is None for item in block[1:])

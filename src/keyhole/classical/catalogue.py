@@ -117,3 +117,5 @@ def estimate_classical(name: str, sample: "Sample", time_limit: float = TIME_LIM
         return function(sample, deadline)
     except (ArithmeticError, ValueError) as error:
         raise EstimatorError(f"its equations went out of range for this file ({type(error).__name__}).") from error
+    except MemoryError:
+        raise EstimatorError("not enough memory.") from None

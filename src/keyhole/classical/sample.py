@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.classical.estimate import EstimatorError
-from keyhole.microdata import Microdata, count_cells
+from keyhole.microdata import CellCounts, Microdata, count_cells
 from keyhole.zeros import Zeros
 
 
@@ -66,9 +66,10 @@ def make_sample(
     population: int,
     zeros: Zeros | None = None,
     weights: NDArray[np.float64] | None = None,
+    counts: CellCounts | None = None,
 ) -> Sample:
-    """Count the cells of the sample; where answers are missing (-1), no classical estimator will take it."""
-    counts = count_cells(microdata.codes)
+    """Count the cells of the sample, if that is not done; where answers are missing (-1), no estimator will take it."""
+    counts = counts or count_cells(microdata.codes)
     sizes, records = np.unique(counts.cell_count, return_counts=True)
     return Sample(
         codes=microdata.codes,

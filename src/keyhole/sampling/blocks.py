@@ -52,10 +52,10 @@ def run_round(run: Run, workers: Workers, wanted: int) -> None:
 
     def keep_workers_busy() -> None:
         busy = {chain.number for chain in pending.values()}
-        least = FEWEST if run.clock.over else wanted
-        idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < min(least, wanted)]
+        enough = min(FEWEST, wanted) if run.clock.over else wanted
+        idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < enough]
         idle.sort(key=lambda chain: chain.sweeps(run.problem.spacing))
-        for chain in idle[: max(workers.size - len(pending), 0)]:
+        for chain in idle[: workers.size - len(pending)]:
             submit(chain)
 
     try:
