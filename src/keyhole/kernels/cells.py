@@ -25,8 +25,8 @@ class CellWork(NamedTuple):
 
     factor : float64 (f, K)
         Probability of the event's part in variable j under profile k.
-    low, high : float64 (2^(f / 2 + 1), K), (2^(f / 2), K)
-        Products over sets of the first and of the other variables; at least four and two rows.
+    low, high : float64 (K, 2^(f / 2 + 1)), (2^(f / 2), K)
+        Products over sets of the first and of the other variables; at least four columns and two rows.
     phi : float64 (2^(f / 2), 2^(f / 2 + 1))
     block : float64 (2^f, lanes)
         (|T| - 1)! phi(T).
@@ -62,7 +62,7 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
         members[mask] = members[mask >> 1] + (mask & 1)
     return CellWork(
         factor=np.zeros((variables, profiles)),
-        low=np.zeros((columns, profiles)),
+        low=np.zeros((profiles, columns)),
         high=np.zeros((rows, profiles)),
         phi=np.zeros((rows, columns)),
         block=np.zeros((sets, lanes)),
@@ -74,34 +74,51 @@ def make_cell_work(variables: int, profiles: int, lanes: int | None = None) -> C
 
 
 @inner
-def multiply_sets(first, last, profiles, factor, out):
-    """Fill row `mask` of `out` with row 0 times the product of factor[j] over the variables first + j in the mask."""
+def multiply_upper(first, last, profiles, factor, high):
+    """Fill row `mask` of `high` with row 0 times the product of factor[j] over the variables first + j in the mask."""
     for j in range(first, last):
         half = 1 << (j - first)
         for mask in range(half):
             for k in range(profiles):
-                out[half + mask, k] = out[mask, k] * factor[j, k]
+                high[half + mask, k] = high[mask, k] * factor[j, k]
+
+
+@inner
+def multiply_lower(variables, profiles, factor, low):
+    """Fill column `mask` of `low` with the product of factor[j] over the variables j in the mask."""
+    for k in range(profiles):
+        a = factor[0, k]
+        b = factor[1, k] if variables > 1 else 1.0
+        low[k, 0], low[k, 1], low[k, 2], low[k, 3] = 1.0, a, b, a * b
+        for j in range(2, variables):
+            half = 1 << j
+            x = factor[j, k]
+            for mask in range(half):
+                low[k, half + mask] = low[k, mask] * x
 
 
 @inner
 def multiply_tables(upper, lower, profiles, high, low, phi):
-    """Fill phi = high low', two rows and four columns at a time, so that what is read is used several times."""
+    """Fill phi = high low, a sum over profiles in their order, for two rows and two profiles at a time.
+
+    The innermost loop runs over sets, not profiles: it adds nothing up, so it may use vectors and keep that order.
+    """
+    even = profiles & ~1
     for top in range(0, upper, 2):
-        for mask in range(0, lower, 4):
-            a, b, c, d = 0.0, 0.0, 0.0, 0.0
-            e, f, g, h = 0.0, 0.0, 0.0, 0.0
-            for k in range(profiles):
-                x, y = high[top, k], high[top + 1, k]
-                a += x * low[mask, k]
-                b += x * low[mask + 1, k]
-                c += x * low[mask + 2, k]
-                d += x * low[mask + 3, k]
-                e += y * low[mask, k]
-                f += y * low[mask + 1, k]
-                g += y * low[mask + 2, k]
-                h += y * low[mask + 3, k]
-            phi[top, mask], phi[top, mask + 1], phi[top, mask + 2], phi[top, mask + 3] = a, b, c, d
-            phi[top + 1, mask], phi[top + 1, mask + 1], phi[top + 1, mask + 2], phi[top + 1, mask + 3] = e, f, g, h
+        for mask in range(lower):
+            phi[top, mask] = 0.0
+            phi[top + 1, mask] = 0.0
+        for k in range(0, even, 2):
+            a, b = high[top, k], high[top, k + 1]
+            c, d = high[top + 1, k], high[top + 1, k + 1]
+            for mask in range(lower):
+                phi[top, mask] = (phi[top, mask] + a * low[k, mask]) + b * low[k + 1, mask]
+                phi[top + 1, mask] = (phi[top + 1, mask] + c * low[k, mask]) + d * low[k + 1, mask]
+        for k in range(even, profiles):
+            a, c = high[top, k], high[top + 1, k]
+            for mask in range(lower):
+                phi[top, mask] += a * low[k, mask]
+                phi[top + 1, mask] += c * low[k, mask]
 
 
 @inner
@@ -114,10 +131,9 @@ def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block
     cut = min((variables + 2) // 2, variables)
     lower, upper = 1 << cut, 1 << (variables - cut)
     for k in range(profiles):
-        low[0, k] = 1.0
         high[0, k] = weight[k]
-    multiply_sets(0, cut, profiles, factor, low)
-    multiply_sets(cut, variables, profiles, factor, high)
+    multiply_lower(cut, profiles, factor, low)
+    multiply_upper(cut, variables, profiles, factor, high)
     multiply_tables(upper, lower, profiles, high, low, phi)
     for top in range(upper):
         for mask in range(lower):
