@@ -2,8 +2,8 @@
 
 Probes (planted_zeros_child.py): `counts` compares the imputed people at fixed parameters with rejection, `remainder`
 the same when most profiles have not been seen. `splits` and `concentrations` draw a world and a file by rejection, as
-test_impossible.py does, and move them by imputing people, then by split-merge or the concentrations. `balance` moves
-them with the impossible people integrated out.
+test_impossible.py does, and move them by imputing people, then by split-merge or the concentrations. `balance`,
+`rebirths` and `glide` move them with the impossible people integrated out.
 """
 
 from dataclasses import dataclass, field
@@ -27,6 +27,8 @@ CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
 SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800, long=True)
 BALANCE = ZerosProbe("balance", "hdp", 1, 250)
+REBIRTHS = ZerosProbe("rebirths", "hdp", 1, 400)
+GLIDE = ZerosProbe("glide", "hdp", 1, 400)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]
@@ -200,5 +202,47 @@ ZEROS_BUGS = (
         "gain = (shape + real) * shift",
         "gain = shape * shift",
         BALANCE,
+    ),
+    Bug(
+        "a profile without records chosen without 1 / q",
+        "rebirths.py",
+        "weight[e] / q * fresh",
+        "weight[e] * fresh",
+        REBIRTHS,
+    ),
+    Bug(
+        "a profile that is left keeps rows that suit who left it",
+        "rebirths.py",
+        "draw_rows(rng, records, state, i, t, k == e, work.grid.level)",
+        "draw_rows(rng, records, state, i, t, True, work.grid.level)",
+        REBIRTHS,
+    ),
+    Bug(
+        "rows renewed whatever they do to 1 - p_0",
+        "rebirths.py",
+        "-rng.standard_exponential() < -records.level.shape[0] * math.log(new_share / share)",
+        "rng.random() < 1.0",
+        REBIRTHS,
+    ),
+    Bug(
+        "profiles glide without (1 - p_0)^-n",
+        "glide.py",
+        "return density - records.level.shape[0] * math.log(share), share",
+        "return density, share",
+        GLIDE,
+    ),
+    Bug(
+        "profiles glide, and the kinetic energy at the end is forgotten",
+        "glide.py",
+        "        after -= push(records, prior, state, work, moving, places, 0.5 * step)\n",
+        "        push(records, prior, state, work, moving, places, 0.5 * step)\n",
+        GLIDE,
+    ),
+    Bug(
+        "weights glide with the shapes of levels",
+        "glide.py",
+        "        density += shape * glide.log_weight[k]\n",
+        "        density += (shape - 1.0) * glide.log_weight[k]\n",
+        GLIDE,
     ),
 )

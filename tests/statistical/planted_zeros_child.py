@@ -10,6 +10,7 @@ import json
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -91,17 +92,24 @@ def impute_and_concentrate(rng, records, prior, state, work):
     finish(rng, records, prior, state, work)
 
 
-def balance(rng, records, prior, state, work):
+def balance(rng, records, prior, state, work, moves):
     """Impute, so that there is something to forget; move with the impossible people integrated out; impute again."""
     impute(rng, records, prior, state, work)
     zeros.tally_answers(rng, records, prior, state, work)
-    zeros.conditioned_balance(rng, records, prior, state, work, (*5 * zeros.BALANCE[:1], *20 * zeros.BALANCE[1:3]))
+    zeros.conditioned_balance(rng, records, prior, state, work, moves)
     impute(rng, records, prior, state, work)
     zeros.draw_impossible_answers(rng, records, prior, state, work)
     zeros.drop_empty_profiles(rng, records, prior, state, work)
 
 
-STEPS = {"splits": impute_and_split, "concentrations": impute_and_concentrate, "balance": balance}
+ONE_BY_ONE = 5 * (zeros.move_profiles,) + 20 * (zeros.move_weight_concentration, zeros.move_concentrations)
+STEPS = {
+    "splits": impute_and_split,
+    "concentrations": impute_and_concentrate,
+    "balance": partial(balance, moves=ONE_BY_ONE),
+    "rebirths": partial(balance, moves=5 * (zeros.draw_rebirths,)),
+    "glide": partial(balance, moves=5 * (zeros.glide_profiles,)),
+}
 
 
 def measure(records, state):

@@ -11,6 +11,7 @@ import numpy as np
 from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
 from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.glide import begin_glide, fill_slopes, find_density, glide_profiles
 from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
@@ -18,6 +19,7 @@ from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
 from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
+from keyhole.kernels.rebirths import draw_rebirths
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Prior
@@ -51,7 +53,10 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     MEMBERSHIPS,
     MEMBERSHIPS_SOMETIMES,
     MOVE_MEMBERSHIPS,
-) = range(23)
+    REBIRTHS,
+    GLIDE,
+    SLOPES,
+) = range(26)
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
 STEPS: dict[str, tuple[int, ...]] = {
@@ -112,6 +117,14 @@ def run_kernel(rng, records, prior, state, work, number, share):
         return move_weight_concentration(rng, records, prior, state, work, share)
     elif number == MOVE_CONCENTRATIONS:
         return move_concentrations(rng, records, prior, state, work, share)
+    elif number == REBIRTHS:
+        return draw_rebirths(rng, records, prior, state, work, share)
+    elif number == GLIDE:
+        return glide_profiles(rng, records, prior, state, work, share)
+    elif number == SLOPES:
+        moving, places, others, _ = begin_glide(rng, records, prior, state, work)
+        _, share = find_density(records, prior, state, work, moving, places, others)
+        fill_slopes(records, prior, state, work, moving, places, others, share)
     elif number == MEMBERSHIPS:
         draw_memberships(rng, records, prior, state, work)
     elif number == MEMBERSHIPS_SOMETIMES:

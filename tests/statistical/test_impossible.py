@@ -40,6 +40,7 @@ prepare_grid, move_profiles = alone(running.PREPARE_GRID), alone(running.MOVE_PR
 move_weight_concentration = alone(running.MOVE_WEIGHT_CONCENTRATION)
 move_concentrations, move_memberships = alone(running.MOVE_CONCENTRATIONS), alone(running.MOVE_MEMBERSHIPS)
 draw_memberships_sometimes = alone(running.MEMBERSHIPS_SOMETIMES)
+draw_rebirths, glide_profiles = alone(running.REBIRTHS), alone(running.GLIDE)
 before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
 after_imputing = alone(
     running.SPLITS, running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
@@ -131,7 +132,9 @@ def quantities(records, state):
     )
 
 
-BALANCE = (move_profiles, move_weight_concentration, move_concentrations, move_memberships)
+BALANCE = (
+    draw_rebirths, glide_profiles, move_profiles, move_weight_concentration, move_concentrations, move_memberships,
+)  # fmt: skip
 
 
 def chance_of_few(n, share):

@@ -27,10 +27,12 @@ from keyhole.kernels.balanced_concentrations import (
     move_weight_concentration,
 )
 from keyhole.kernels.boxes import fill_set_factors
-from keyhole.kernels.grid import accept_trial, fill_phi, multiply_all, multiply_out, sum_grid
+from keyhole.kernels.glide import glide_profiles
+from keyhole.kernels.grid import accept_trial, fill_phi, move_phi, multiply_all, multiply_out, sum_grid
 from keyhole.kernels.impossible import append_remainder
 from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import make_book, open_profile
+from keyhole.kernels.rebirths import draw_rebirths
 from keyhole.kernels.work import OK
 
 LARGEST = 1.0 - 1e-12
@@ -143,13 +145,6 @@ def prepare_grid(rng, records, prior, state, work):
 
 
 @inner
-def move_phi(phi, own, moved, weight, new, scale, out):
-    """Write phi after one profile has moved and the weights of all others were multiplied by `scale`."""
-    for x in range(phi.shape[0]):
-        out[x] = scale * max(phi[x] - weight * own[x], 0.0) + new * moved[x]
-
-
-@inner
 def sum_all(phi):
     """Return the sum over boxes of phi for the set of all variables."""
     value = 0.0
@@ -242,6 +237,9 @@ def draw_balance(rng, records, prior, state, work):
     share = prepare_grid(rng, records, prior, state, work)
     if work.status[0] != OK:
         return
+    share = draw_rebirths(rng, records, prior, state, work, share)
+    if prior.glide_steps > 0:
+        share = glide_profiles(rng, records, prior, state, work, share)
     share = move_profiles(rng, records, prior, state, work, share)
     for _ in range(0 if prior.finite else STICK_MOVES):
         share = move_weight_concentration(rng, records, prior, state, work, share)

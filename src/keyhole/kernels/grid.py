@@ -127,6 +127,13 @@ def multiply_all(grid_set, set_factor, k):
 
 
 @inner
+def move_phi(phi, own, moved, weight, new, scale, out):
+    """Write phi after one profile has moved and the weights of all others were multiplied by `scale`."""
+    for x in range(phi.shape[0]):
+        out[x] = scale * max(phi[x] - weight * own[x], 0.0) + new * moved[x]
+
+
+@inner
 def accept_trial(grid):
     """Let phi be what was tried."""
     for mask in range(grid.phi.shape[0]):

@@ -106,6 +106,8 @@ class Prior(NamedTuple):
         Proposals in each sweep.
     balance_moves : int
         Moves in each sweep with the impossible people integrated out; without rules there are none.
+    glide_steps : int
+        Steps, on average, of the move of all profiles at once in each sweep (glide.py); 0: it is not made.
     membership_rate : float
         Probability that a sweep draws concentrations and memberships together.
     label_passes : int
@@ -123,6 +125,7 @@ class Prior(NamedTuple):
     shape_sd: float
     split_merge_proposals: int
     balance_moves: int
+    glide_steps: int
     membership_rate: float
     label_passes: int
     rules: Rules

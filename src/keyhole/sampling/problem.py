@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules
 from keyhole.sampling.events import Events, describe_blank_cells
-from keyhole.sampling.rules import count_moves, make_rules, rules_cost
+from keyhole.sampling.rules import count_moves, count_steps, make_rules, rules_cost
 from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -76,7 +76,8 @@ def make_problem(
     possible = None if zeros is None or rules is None else zeros.possible
     cell_events, shared_events = (describe_blank_cells(part, records.level_start, possible) for part in (cells, shared))
     balance_moves = count_moves(rules, len(records.level), variables)
-    sweep = sweep_cost(records, rules, balance_moves)
+    glide_steps = count_steps(rules)
+    sweep = sweep_cost(records, rules, balance_moves, glide_steps)
     events = count_events(cells, cell_events) + count_events(shared, shared_events)
     evaluation = events * cell_cost(variables, guess_profiles(settings))
     prior = make_prior(
@@ -86,6 +87,7 @@ def make_problem(
         # With rules the imputed people hold profiles together: splits and merges of large ones are hardly ever made.
         split_merge_proposals=4 if rules is None else 1,
         balance_moves=balance_moves,
+        glide_steps=glide_steps,
         membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
         label_passes=LABEL_PASSES if rules is None else 0,
     )
@@ -147,16 +149,16 @@ def guess_profiles(settings: Settings) -> int:
     return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 40
 
 
-def sweep_cost(records: Records, rules: Rules | None, balance_moves: int) -> float:
+def sweep_cost(records: Records, rules: Rules | None, balance_moves: int, glide_steps: int) -> float:
     """Return the nanoseconds of a sweep, about: by answers, and a million whatever the number of records."""
     n, variables = records.level.shape
     if rules is None:
         return float(1e6 + (100.0 + 24.0 * LABEL_PASSES) * n * variables)
-    return float(1e6 + 70.0 * n * variables) + rules_cost(rules, balance_moves)
+    return float(1e6 + 140.0 * n * variables) + rules_cost(rules, balance_moves, glide_steps)
 
 
 def cell_cost(variables: int, profiles: int) -> float:
     """Return the nanoseconds of a cell's probability: by pairs of the exact sum, and by profiles and sets."""
     if exact_steps(variables) > EXACT_STEPS:
         return float(PARTICLES * variables * variables * profiles)
-    return 0.2 * variables * exact_steps(variables) + 0.4 * profiles * (1 << variables)
+    return 0.2 * variables * exact_steps(variables) + 0.2 * profiles * (1 << variables)

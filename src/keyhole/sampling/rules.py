@@ -115,6 +115,20 @@ def move_cost(rules: Rules) -> float:
     return float(1_700.0 * boxes * 3.0 ** (confined - 8) + 1_000.0)
 
 
-def rules_cost(rules: Rules, moves: int) -> float:
+def count_steps(rules: Rules | None) -> int:
+    """Return the steps of kernels/glide.py for each sweep, on average: ten unless they are too dear; 0: not at all."""
+    if rules is None or not rules.grid_set.size:
+        return 0
+    steps = int(min(10, 40e6 / step_cost(rules)))
+    return steps if steps >= 3 else 0
+
+
+def step_cost(rules: Rules) -> float:
+    """Return the nanoseconds of such a step: three sums over partitions, and forty profiles multiplied out twice."""
+    confined, boxes = rules.grid_set.shape
+    return 3.0 * move_cost(rules) + 40.0 * 3.0 * boxes * 2.0**confined
+
+
+def rules_cost(rules: Rules, moves: int, steps: int) -> float:
     """Return the nanoseconds that rules add to a sweep, about: what is imputed, and the moves."""
-    return 4e6 + (moves * move_cost(rules) if moves else 0.0)
+    return 4e6 + (moves * move_cost(rules) if moves else 0.0) + (steps * step_cost(rules) if steps else 0.0)

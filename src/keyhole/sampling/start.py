@@ -16,6 +16,7 @@ def make_prior(
     rules: Rules | None = None,
     split_merge_proposals: int = 4,
     balance_moves: int = 20,
+    glide_steps: int = 3,
     membership_rate: float = 0.2,
     label_passes: int = 1,
 ) -> Prior:
@@ -30,6 +31,7 @@ def make_prior(
         shape_sd=1.0,
         split_merge_proposals=split_merge_proposals,
         balance_moves=balance_moves,
+        glide_steps=glide_steps,
         membership_rate=membership_rate,
         label_passes=label_passes,
         rules=rules or no_rules(),
