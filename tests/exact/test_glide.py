@@ -60,6 +60,7 @@ def test_slopes_are_those_of_the_density(rng, name):
     movers = [k for k in range(profiles) if prior.finite or state.profile_tables[k] > 0]
     still = [k for k in range(profiles + 1) if k not in movers]
     find_slopes(rng, records, prior, state, work)
+    level_slope, weight_slope = work.glide.levels[5], work.glide.weights[4]
 
     confined = [v for j in rules.grid_variable for v in range(bench.start[j], bench.start[j + 1])]
     strength = np.repeat(state.base_strength, bench.levels) * state.base_level
@@ -83,7 +84,7 @@ def test_slopes_are_those_of_the_density(rng, name):
             moved[row, k] /= moved[row, k].sum()
             return weight, moved
 
-        assert work.glide.level_slope[k, v] == pytest.approx(slope_of(shift_level), rel=1e-4, abs=1e-4)
+        assert level_slope[k, v] == pytest.approx(slope_of(shift_level), rel=1e-4, abs=1e-4)
     for group, _ in groups:
         place = profiles if len(group) > 1 or group[0] not in movers else group[0]
 
@@ -92,7 +93,7 @@ def test_slopes_are_those_of_the_density(rng, name):
             moved[list(group)] *= math.exp(x)
             return moved / moved.sum(), theta
 
-        assert work.glide.weight_slope[place] == pytest.approx(slope_of(shift_weight), rel=1e-4, abs=1e-4)
+        assert weight_slope[place] == pytest.approx(slope_of(shift_weight), rel=1e-4, abs=1e-4)
 
 
 def test_most_glides_are_accepted(rng):

@@ -27,8 +27,8 @@ CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
 SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800, long=True)
 BALANCE = ZerosProbe("balance", "hdp", 1, 250)
-REBIRTHS = ZerosProbe("rebirths", "hdp", 1, 400)
-GLIDE = ZerosProbe("glide", "hdp", 1, 400)
+REBIRTHS = ZerosProbe("rebirths", "hdp", 1, 250)
+GLIDE = ZerosProbe("glide", "hdp", 1, 250)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]
@@ -211,38 +211,24 @@ ZEROS_BUGS = (
         REBIRTHS,
     ),
     Bug(
-        "a profile that is left keeps rows that suit who left it",
-        "rebirths.py",
-        "draw_rows(rng, records, state, i, t, k == e, work.grid.level)",
-        "draw_rows(rng, records, state, i, t, True, work.grid.level)",
-        REBIRTHS,
-    ),
-    Bug(
         "rows renewed whatever they do to 1 - p_0",
         "rebirths.py",
-        "-rng.standard_exponential() < -records.level.shape[0] * math.log(new_share / share)",
+        "-rng.standard_exponential() < -people * math.log(new_share / share)",
         "rng.random() < 1.0",
         REBIRTHS,
     ),
     Bug(
         "profiles glide without (1 - p_0)^-n",
         "glide.py",
-        "return density - records.level.shape[0] * math.log(share), share",
+        "return density - people * math.log(share), share",
         "return density, share",
         GLIDE,
     ),
     Bug(
-        "profiles glide, and the kinetic energy at the end is forgotten",
+        "levels glide without their density",
         "glide.py",
-        "        after -= push(records, prior, state, work, moving, places, 0.5 * step)\n",
-        "        push(records, prior, state, work, moving, places, 0.5 * step)\n",
-        GLIDE,
-    ),
-    Bug(
-        "weights glide with the shapes of levels",
-        "glide.py",
-        "        density += shape * glide.log_weight[k]\n",
-        "        density += (shape - 1.0) * glide.log_weight[k]\n",
+        "            density += shape[v] * log_level[v]\n",
+        "",
         GLIDE,
     ),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
 from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
-from keyhole.kernels.glide import begin_glide, fill_slopes, find_density, glide_profiles
+from keyhole.kernels.glide import begin_glide, fill_slopes, find_density, glide_profiles, make_glide, make_rows
 from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
@@ -122,9 +122,11 @@ def run_kernel(rng, records, prior, state, work, number, share):
     elif number == GLIDE:
         return glide_profiles(rng, records, prior, state, work, share)
     elif number == SLOPES:
-        moving, places, others, _ = begin_glide(rng, records, prior, state, work)
-        _, share = find_density(records, prior, state, work, moving, places, others)
-        fill_slopes(records, prior, state, work, moving, places, others, share)
+        glide, grid, people = make_glide(work.glide), work.grid, records.level.shape[0]
+        possible, rows = prior.rules.grid_possible[0] == 1, make_rows(records, prior, state, work)
+        moving, places, others, _ = begin_glide(rng, prior, state, grid, glide, rows)
+        _, share = find_density(glide, rows, grid, people, possible, moving, places, others)
+        fill_slopes(glide, rows, grid, people, possible, moving, places, others, share)
     elif number == MEMBERSHIPS:
         draw_memberships(rng, records, prior, state, work)
     elif number == MEMBERSHIPS_SOMETIMES:

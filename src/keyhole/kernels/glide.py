@@ -10,7 +10,8 @@ and no R. A coordinate's mass is one, its count, and a small part of all the sha
 The slope of 1 - p_0. A box has P = sum over set partitions of V(blocks) prod block(T), block(T) = (|T| - 1)! phi(T), so
     dP / dphi(T) = (|T| - 1)! sum_b V(f, b + 1) A(all - T, b) =: G(T),   A(nothing, 0) = 1,
 and phi(T) = sum_k beta_k prod_{j in T} theta_kj(set). For one profile the variables are folded in one after the other,
-    F_f = G,   F_j(S) = F_{j+1}(S) + theta_j F_{j+1}(S + j),   dF_0 / dtheta_j = sum_S prod_{i in S} theta_i F_{j+1}(S + j),
+    F_f = G,   F_j(S) = F_{j+1}(S) + theta_j F_{j+1}(S + j),
+    dF_0 / dtheta_j = sum_S prod_{i in S} theta_i F_{j+1}(S + j),
 S running over sets of variables before j.
 
 Levels of a probability below 1e-200 stand still; a proposal that brings another one there is refused, for from there
@@ -24,7 +25,7 @@ import numpy as np
 
 from keyhole.kernels.grid import fill_phi, multiply_out, sum_grid
 from keyhole.kernels.jit import inner
-from keyhole.kernels.state import Floats, Rules
+from keyhole.kernels.state import Floats, Integers, Rules
 
 LOWEST = -460.0
 """Logarithm of the smallest probability that moves."""
@@ -42,25 +43,29 @@ answer, where only impossible people have it."""
 class Glide(NamedTuple):
     """Scratch for moves of all profiles at once. The entry behind the last profile stands for all that do not move.
 
-    level, log_level, level_momentum, level_slope : float64 (P, levels)
-        Of the profiles that move, row by row.
-    log_weight, weight_momentum, weight_slope, weight_before : float64 (P + 1,)
-    rest : float64 (2^U, L)
+    level, log_level, level_shape, level_mass, level_momentum, level_slope : float64 (P, levels)
+        Of the profiles that move, row by row. Where log_level is -inf the level stands still.
+    log_weight, weight_shape, weight_mass, weight_momentum, weight_slope, weight_before : float64 (P + 1,)
+    rest : float64 (2^U and more, L)
         phi of the profiles that do not move.
     with_first : float64 (2^(U-1), U, L)
         A(S, b) for sets with the first variable, at index (mask of S) >> 1 and b - 1.
-    slope : float64 (2^U, L)
+    slope : float64 (2^U and more, L)
         G.
     fold : float64 (2^(U+1), L)
-        F_j at 2^j and on.
+        F_j at 2^j and on; row 0 for sums.
     set_slope : float64 (S,)
     """
 
     level: Floats
     log_level: Floats
+    level_shape: Floats
+    level_mass: Floats
     level_momentum: Floats
     level_slope: Floats
     log_weight: Floats
+    weight_shape: Floats
+    weight_mass: Floats
     weight_momentum: Floats
     weight_slope: Floats
     weight_before: Floats
@@ -71,21 +76,72 @@ class Glide(NamedTuple):
     set_slope: Floats
 
 
-def make_glide(rules: Rules, levels: int, capacity: int) -> Glide:
+class GlideWork(NamedTuple):
+    """Room for Glide in few arrays: every array of Work is an argument of every kernel, and takes time to compile.
+
+    levels : float64 (6, P, levels)
+    weights : float64 (6, P + 1)
+    sets : float64 (3, 2^(U+1), L)
+    with_first : float64 (2^(U-1), U, L)
+    set_slope : float64 (S,)
+    """
+
+    levels: Floats
+    weights: Floats
+    sets: Floats
+    with_first: Floats
+    set_slope: Floats
+
+
+def make_glide_work(rules: Rules, levels: int, capacity: int) -> GlideWork:
     """Allocate scratch for these rules; none without them."""
     variables, lanes = rules.grid_set.shape
     sets = 1 << variables if lanes else 0
-    shape = (capacity, levels) if lanes else (0, 0)
-    places = capacity + 1 if lanes else 0
-    return Glide(
-        *(np.zeros(shape) for _ in range(4)),
-        *(np.zeros(places) for _ in range(4)),
-        rest=np.zeros((sets, lanes)),
+    return GlideWork(
+        levels=np.zeros((6, capacity, levels) if lanes else (6, 0, 0)),
+        weights=np.zeros((6, capacity + 1 if lanes else 0)),
+        sets=np.zeros((3, 2 * sets, lanes)),
         with_first=np.zeros((sets // 2, max(variables, 1), lanes)),
-        slope=np.zeros((sets, lanes)),
-        fold=np.zeros((2 * sets, lanes)),
         set_slope=np.zeros(len(rules.set_variable)),
     )
+
+
+@inner
+def make_glide(work):
+    """Name the parts of the room."""
+    levels, weights, sets = work.levels, work.weights, work.sets
+    return Glide(
+        levels[0], levels[1], levels[2], levels[3], levels[4], levels[5], weights[0], weights[1], weights[2],
+        weights[3], weights[4], weights[5], sets[0], work.with_first, sets[1], sets[2], work.set_slope,
+    )  # fmt: skip
+
+
+class Rows(NamedTuple):
+    """The arrays of Records, Rules, State and Work that say where rows and sets stand, under the same names (cf. Book).
+
+    chosen : int64 (P,)
+        The profiles that move, and behind them the place of all others.
+    """
+
+    level_start: Integers
+    grid_variable: Integers
+    grid_set: Integers
+    set_start: Integers
+    set_level: Integers
+    chosen: Integers
+    weight: Floats
+    set_factor: Floats
+    seating: Floats
+
+
+@inner
+def make_rows(records, prior, state, work):
+    """Gather the arrays."""
+    rules = prior.rules
+    return Rows(
+        records.level_start, rules.grid_variable, rules.grid_set, rules.set_start, rules.set_level, work.relabel,
+        state.weight, work.set_factor, state.seating,
+    )  # fmt: skip
 
 
 @inner
@@ -100,8 +156,49 @@ def choose_moving(finite, profiles, profile_tables, chosen):
 
 
 @inner
-def normalise_row(log_level, first, last, level):
-    """Let a row of log probabilities sum to one, and write what moves of it to `level`."""
+def set_off_weights(rng, glide, chosen, weight, profile_tables, moving, places, others, extra, gamma):
+    """Note the weights and their shapes, and draw their momenta."""
+    total = gamma
+    for x in range(moving):
+        total += profile_tables[chosen[x]] + extra
+    for x in range(places):
+        k = chosen[x]
+        glide.weight_before[k] = weight[k] if x < moving else others
+        glide.weight_shape[k] = profile_tables[k] + extra if x < moving else gamma
+        glide.weight_mass[k] = 1.0 + glide.weight_shape[k] + SHARED_MASS * total
+        glide.log_weight[k] = math.log(glide.weight_before[k])
+        glide.weight_momentum[k] = math.sqrt(glide.weight_mass[k]) * rng.standard_normal()
+
+
+@inner
+def set_off_levels(rng, glide, rows, level_profile, level_count, base_strength, base_level, moving):
+    """Note the rows and their shapes, and draw their momenta; return how many levels move."""
+    levels = 0
+    for x in range(moving):
+        k = rows.chosen[x]
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            first, last = rows.level_start[j], rows.level_start[j + 1]
+            total = base_strength[j]
+            for v in range(first, last):
+                total += level_count[v, k]
+            for v in range(first, last):
+                value = level_profile[v, k]
+                glide.level[k, v] = value
+                glide.level_shape[k, v] = base_strength[j] * base_level[v] + level_count[v, k]
+                glide.level_mass[k, v] = 1.0 + level_count[v, k] + SHARED_MASS * total
+                glide.log_level[k, v] = -math.inf
+                glide.level_momentum[k, v] = 0.0
+                if value > 0.0 and math.log(value) > LOWEST:
+                    glide.log_level[k, v] = math.log(value)
+                    glide.level_momentum[k, v] = math.sqrt(glide.level_mass[k, v]) * rng.standard_normal()
+                    levels += 1
+    return levels
+
+
+@inner
+def normalise_row(log_level, shape, first, last, level):
+    """Let a row of log probabilities sum to one, and write what moves of it to `level`; return its log density."""
     most = -math.inf
     for v in range(first, last):
         most = max(most, log_level[v])
@@ -111,74 +208,72 @@ def normalise_row(log_level, first, last, level):
             level[v] = math.exp(log_level[v] - most)
             total += level[v]
     shift = most + math.log(total)
+    density = 0.0
     for v in range(first, last):
         if log_level[v] > -math.inf:
             log_level[v] -= shift
             level[v] /= total
+            density += shape[v] * log_level[v]
+    return density
 
 
 @inner
-def fill_sets(rules, level, k, set_factor):
-    """Fill the probability of every set of levels under profile k, whose rows are `level`."""
-    for s in range(rules.set_variable.shape[0]):
-        total = 0.0
-        for y in range(rules.set_start[s], rules.set_start[s + 1]):
-            total += level[rules.set_level[y]]
-        set_factor[s, k] = total
-
-
-@inner
-def normalise_weights(log_weight, chosen, places):
-    """Let the weights sum to one."""
+def normalise_weights(glide, chosen, places, weight):
+    """Let the weights sum to one, and write them; return their log density."""
     most = -math.inf
     for x in range(places):
-        most = max(most, log_weight[chosen[x]])
+        most = max(most, glide.log_weight[chosen[x]])
     total = 0.0
     for x in range(places):
-        total += math.exp(log_weight[chosen[x]] - most)
+        total += math.exp(glide.log_weight[chosen[x]] - most)
     shift = most + math.log(total)
+    density = 0.0
     for x in range(places):
-        log_weight[chosen[x]] -= shift
+        k = chosen[x]
+        glide.log_weight[k] -= shift
+        weight[k] = math.exp(glide.log_weight[k])
+        density += glide.weight_shape[k] * glide.log_weight[k]
+    return density
 
 
 @inner
-def find_density(records, prior, state, work, moving, places, others):
-    """Bring profiles, weights, sets, grid.trial and the sums of the grid into step; return log density and 1 - p_0.
+def fill_sets(rows, level, k):
+    """Fill the probability of every set of levels under profile k, whose rows are `level`."""
+    for s in range(rows.set_start.shape[0] - 1):
+        total = 0.0
+        for y in range(rows.set_start[s], rows.set_start[s + 1]):
+            total += level[rows.set_level[y]]
+        rows.set_factor[s, k] = total
+
+
+@inner
+def find_density(glide, rows, grid, people, possible, moving, places, others):
+    """Bring weights, sets, grid.trial and the sums of the grid into step; return log density and 1 - p_0.
 
     others: the weight of the profiles that do not move when the move began.
     """
-    rules, grid, glide, chosen = prior.rules, work.grid, work.glide, work.relabel
-    level_start, density = records.level_start, 0.0
-    normalise_weights(glide.log_weight, chosen, places)
-    for x in range(places):
-        k = chosen[x]
-        state.weight[k] = math.exp(glide.log_weight[k])
-        shape = state.weight_concentration[0]
-        if x < moving:
-            shape = state.profile_tables[k] + (1.0 if prior.finite else 0.0)
-        density += shape * glide.log_weight[k]
-    scale = state.weight[chosen[moving]] / others if places > moving else 0.0
+    weight, chosen = rows.weight, rows.chosen
+    density = normalise_weights(glide, chosen, places, weight)
+    scale = weight[chosen[moving]] / others if places > moving else 0.0
     for mask in range(grid.trial.shape[0]):
         for lane in range(grid.trial.shape[1]):
             grid.trial[mask, lane] = scale * glide.rest[mask, lane]
     for x in range(moving):
         k = chosen[x]
-        for y in range(rules.grid_variable.shape[0]):
-            j = rules.grid_variable[y]
-            normalise_row(glide.log_level[k], level_start[j], level_start[j + 1], glide.level[k])
-            for v in range(level_start[j], level_start[j + 1]):
-                if glide.log_level[k, v] > -math.inf:
-                    shape = state.base_strength[j] * state.base_level[v] + state.level_count[v, k]
-                    density += shape * glide.log_level[k, v]
-        fill_sets(rules, glide.level[k], k, work.set_factor)
-        multiply_out(rules.grid_set, work.set_factor, k, grid.factor, grid.own)
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            density += normalise_row(
+                glide.log_level[k], glide.level_shape[k], rows.level_start[j], rows.level_start[j + 1], glide.level[k]
+            )
+        fill_sets(rows, glide.level[k], k)
+        multiply_out(rows.grid_set, rows.set_factor, k, grid.factor, grid.own)
         for mask in range(grid.trial.shape[0]):
             for lane in range(grid.trial.shape[1]):
-                grid.trial[mask, lane] += state.weight[k] * grid.own[mask, lane]
-    share = sum_grid(grid.trial, state.seating, rules.grid_possible[0] == 1, grid)
+                grid.trial[mask, lane] += weight[k] * grid.own[mask, lane]
+    share = sum_grid(grid.trial, rows.seating, possible, grid)
     if not share > 0.0:
         return -math.inf, 0.0
-    return density - records.level.shape[0] * math.log(share), share
+    return density - people * math.log(share), share
 
 
 @inner
@@ -207,7 +302,7 @@ def sum_with_first(block, sums, members, with_first):
 @inner
 def fill_slope(seating, grid, with_first, slope):
     """Fill G of every set of variables and every box, from the sums of the grid."""
-    sets, lanes = slope.shape
+    sets, lanes = grid.block.shape
     variables = grid.factor.shape[0]
     sum_with_first(grid.block, grid.sums, grid.members, with_first)
     for lane in range(lanes):
@@ -238,9 +333,7 @@ def fold_profile(grid_set, slope, factor, own, fold, set_slope):
         half = 1 << j
         for mask in range(half):
             for lane in range(lanes):
-                fold[half + mask, lane] = (
-                    fold[2 * half + mask, lane] + factor[j, lane] * fold[3 * half + mask, lane]
-                )
+                fold[half + mask, lane] = fold[2 * half + mask, lane] + factor[j, lane] * fold[3 * half + mask, lane]
     for s in range(set_slope.shape[0]):
         set_slope[s] = 0.0
     for j in range(variables):
@@ -260,252 +353,188 @@ def fold_profile(grid_set, slope, factor, own, fold, set_slope):
 
 
 @inner
-def fill_slopes(records, prior, state, work, moving, places, others, share):
+def fill_slopes(glide, rows, grid, people, possible, moving, places, others, share):
     """Fill the slope of the log density at the place where find_density was called last."""
-    rules, grid, glide, chosen = prior.rules, work.grid, work.glide, work.relabel
-    level_start, weight = records.level_start, state.weight
-    fill_slope(state.seating, grid, glide.with_first, glide.slope)
-    change = -records.level.shape[0] / share * (1.0 if rules.grid_possible[0] == 1 else -1.0)
+    weight, chosen = rows.weight, rows.chosen
+    fill_slope(rows.seating, grid, glide.with_first, glide.slope)
+    change = -people / share if possible else people / share
     shapes, mean = 0.0, 0.0
     for x in range(places):
         k = chosen[x]
         value = 0.0
-        shape = state.weight_concentration[0]
         if x == moving:
-            for mask in range(glide.rest.shape[0]):
-                for lane in range(glide.rest.shape[1]):
+            for mask in range(grid.trial.shape[0]):
+                for lane in range(grid.trial.shape[1]):
                     value += glide.rest[mask, lane] * glide.slope[mask, lane]
             value /= others
         else:
-            shape = state.profile_tables[k] + (1.0 if prior.finite else 0.0)
-            multiply_out(rules.grid_set, work.set_factor, k, grid.factor, grid.own)
-            value = fold_profile(rules.grid_set, glide.slope, grid.factor, grid.own, glide.fold, glide.set_slope)
-            slope_of_levels(records, prior, state, work, k, change * weight[k])
-        shapes += shape
+            multiply_out(rows.grid_set, rows.set_factor, k, grid.factor, grid.own)
+            value = fold_profile(rows.grid_set, glide.slope, grid.factor, grid.own, glide.fold, glide.set_slope)
+            fill_level_slopes(glide, rows, k, change * weight[k])
+        shapes += glide.weight_shape[k]
         mean += weight[k] * value
         glide.weight_slope[k] = value
     for x in range(places):
         k = chosen[x]
-        shape = state.weight_concentration[0]
-        if x < moving:
-            shape = state.profile_tables[k] + (1.0 if prior.finite else 0.0)
-        glide.weight_slope[k] = shape + weight[k] * (change * (glide.weight_slope[k] - mean) - shapes)
+        pull = change * (glide.weight_slope[k] - mean) - shapes
+        glide.weight_slope[k] = glide.weight_shape[k] + weight[k] * pull
 
 
 @inner
-def slope_of_levels(records, prior, state, work, k, change):
+def fill_level_slopes(glide, rows, k, change):
     """Fill the slopes of all rows of profile k from those of its sets."""
-    rules, glide, level, level_start = prior.rules, work.glide, work.glide.level[k], records.level_start
-    for y in range(rules.grid_variable.shape[0]):
-        j = rules.grid_variable[y]
-        for v in range(level_start[j], level_start[j + 1]):
-            glide.level_slope[k, v] = 0.0
-    for s in range(rules.set_variable.shape[0]):
-        for y in range(rules.set_start[s], rules.set_start[s + 1]):
-            glide.level_slope[k, rules.set_level[y]] += glide.set_slope[s]
-    for y in range(rules.grid_variable.shape[0]):
-        j = rules.grid_variable[y]
-        first, last = level_start[j], level_start[j + 1]
+    level, slope = glide.level[k], glide.level_slope[k]
+    slope[:] = 0.0
+    for s in range(rows.set_start.shape[0] - 1):
+        for y in range(rows.set_start[s], rows.set_start[s + 1]):
+            slope[rows.set_level[y]] += glide.set_slope[s]
+    for y in range(rows.grid_variable.shape[0]):
+        j = rows.grid_variable[y]
         mean, shapes = 0.0, 0.0
-        for v in range(first, last):
-            mean += level[v] * glide.level_slope[k, v]
+        for v in range(rows.level_start[j], rows.level_start[j + 1]):
+            mean += level[v] * slope[v]
             if glide.log_level[k, v] > -math.inf:
-                shapes += state.base_strength[j] * state.base_level[v] + state.level_count[v, k]
-        for v in range(first, last):
-            shape = state.base_strength[j] * state.base_level[v] + state.level_count[v, k]
-            glide.level_slope[k, v] = shape + level[v] * (change * (glide.level_slope[k, v] - mean) - shapes)
+                shapes += glide.level_shape[k, v]
+        for v in range(rows.level_start[j], rows.level_start[j + 1]):
+            slope[v] = glide.level_shape[k, v] + level[v] * (change * (slope[v] - mean) - shapes)
 
 
 @inner
-def row_mass(state, first, last, j, k):
-    """Return what every level of a row has of its mass, whatever its own shape."""
-    total = state.base_strength[j]
-    for v in range(first, last):
-        total += state.level_count[v, k]
-    return 1.0 + SHARED_MASS * total
-
-
-@inner
-def weight_mass(prior, state, moving, chosen):
-    """Return what every weight has of its mass, whatever its own shape."""
-    total = state.weight_concentration[0]
-    for x in range(moving):
-        total += state.profile_tables[chosen[x]] + (1.0 if prior.finite else 0.0)
-    return 1.0 + SHARED_MASS * total
-
-
-@inner
-def push(records, prior, state, work, moving, places, step):
+def push(glide, rows, moving, places, step):
     """Let the slope act on the momenta; return the kinetic energy."""
-    rules, glide, chosen, level_start = prior.rules, work.glide, work.relabel, records.level_start
-    energy, mass = 0.0, weight_mass(prior, state, moving, chosen)
+    energy = 0.0
     for x in range(places):
-        k = chosen[x]
+        k = rows.chosen[x]
         glide.weight_momentum[k] += step * glide.weight_slope[k]
-        energy += 0.5 * glide.weight_momentum[k] ** 2 / (mass + state.profile_tables[k] * (x < moving))
+        energy += 0.5 * glide.weight_momentum[k] ** 2 / glide.weight_mass[k]
     for x in range(moving):
-        k = chosen[x]
-        for y in range(rules.grid_variable.shape[0]):
-            j = rules.grid_variable[y]
-            first, last = level_start[j], level_start[j + 1]
-            mass = row_mass(state, first, last, j, k)
-            for v in range(first, last):
+        k = rows.chosen[x]
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            for v in range(rows.level_start[j], rows.level_start[j + 1]):
                 if glide.log_level[k, v] > -math.inf:
                     glide.level_momentum[k, v] += step * glide.level_slope[k, v]
-                    energy += 0.5 * glide.level_momentum[k, v] ** 2 / (mass + state.level_count[v, k])
+                    energy += 0.5 * glide.level_momentum[k, v] ** 2 / glide.level_mass[k, v]
     return energy
 
 
 @inner
-def drift(records, prior, state, work, moving, places, step):
+def drift(glide, rows, moving, places, step):
     """Let all coordinates follow their momenta."""
-    rules, glide, chosen, level_start = prior.rules, work.glide, work.relabel, records.level_start
-    mass = weight_mass(prior, state, moving, chosen)
     for x in range(places):
-        k = chosen[x]
-        glide.log_weight[k] += step * glide.weight_momentum[k] / (mass + state.profile_tables[k] * (x < moving))
+        k = rows.chosen[x]
+        glide.log_weight[k] += step * glide.weight_momentum[k] / glide.weight_mass[k]
     for x in range(moving):
-        k = chosen[x]
-        for y in range(rules.grid_variable.shape[0]):
-            j = rules.grid_variable[y]
-            first, last = level_start[j], level_start[j + 1]
-            mass = row_mass(state, first, last, j, k)
-            for v in range(first, last):
-                if glide.log_level[k, v] > -math.inf:
-                    glide.log_level[k, v] += step * glide.level_momentum[k, v] / (mass + state.level_count[v, k])
+        k = rows.chosen[x]
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            for v in range(rows.level_start[j], rows.level_start[j + 1]):
+                glide.log_level[k, v] += step * glide.level_momentum[k, v] / glide.level_mass[k, v]
 
 
 @inner
-def set_off(rng, records, prior, state, work, moving, places, others):
-    """Note where everything stands and draw momenta; return the number of coordinates."""
-    rules, glide, chosen, level_start = prior.rules, work.glide, work.relabel, records.level_start
-    mass = weight_mass(prior, state, moving, chosen)
-    coordinates = places
-    for x in range(places):
-        k = chosen[x]
-        glide.weight_before[k] = state.weight[k] if x < moving else others
-        glide.log_weight[k] = math.log(glide.weight_before[k])
-        spread = math.sqrt(mass + state.profile_tables[k] * (x < moving))
-        glide.weight_momentum[k] = spread * rng.standard_normal()
-    for x in range(moving):
-        k = chosen[x]
-        for y in range(rules.grid_variable.shape[0]):
-            j = rules.grid_variable[y]
-            first, last = level_start[j], level_start[j + 1]
-            mass = row_mass(state, first, last, j, k)
-            for v in range(first, last):
-                value = state.level_profile[v, k]
-                glide.level[k, v] = value
-                glide.log_level[k, v] = -math.inf
-                glide.level_momentum[k, v] = 0.0
-                if value > 0.0 and math.log(value) > LOWEST:
-                    glide.log_level[k, v] = math.log(value)
-                    glide.level_momentum[k, v] = math.sqrt(mass + state.level_count[v, k]) * rng.standard_normal()
-                    coordinates += 1
-    return coordinates
+def follow_slope(glide, rows, grid, people, possible, moving, places, others, step, steps):
+    """Make this many steps (leapfrog); return the log density with the kinetic energy before and after."""
+    before, share = find_density(glide, rows, grid, people, possible, moving, places, others)
+    before -= push(glide, rows, moving, places, 0.0)
+    after = -math.inf
+    for turn in range(steps + 1):
+        if turn > 0:
+            drift(glide, rows, moving, places, step)
+            after, share = find_density(glide, rows, grid, people, possible, moving, places, others)
+            if not after > -math.inf:
+                return before, -math.inf
+        fill_slopes(glide, rows, grid, people, possible, moving, places, others, share)
+        # Half a step to set off and half a one to arrive; between, the halves of two steps make one.
+        kinetic = push(glide, rows, moving, places, 0.5 * step if turn == 0 or turn == steps else step)
+        after -= kinetic
+    return before, after
 
 
 @inner
-def lowest_level(records, rules, log_level, chosen, moving):
+def lowest_level(glide, rows, moving):
     """Return the smallest log probability among those that move."""
     lowest = 0.0
     for x in range(moving):
-        for y in range(rules.grid_variable.shape[0]):
-            j = rules.grid_variable[y]
-            for v in range(records.level_start[j], records.level_start[j + 1]):
-                if log_level[chosen[x], v] > -math.inf:
-                    lowest = min(lowest, log_level[chosen[x], v])
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            for v in range(rows.level_start[j], rows.level_start[j + 1]):
+                if glide.log_level[rows.chosen[x], v] > -math.inf:
+                    lowest = min(lowest, glide.log_level[rows.chosen[x], v])
     return lowest
 
 
 @inner
-def settle_profiles(records, prior, state, work, moving, accepted):
+def settle_profiles(glide, rows, level_profile, moving, accepted):
     """Bring profiles and their sets into step with what was proposed, or put weights and sets back."""
-    rules, glide, chosen, level_start = prior.rules, work.glide, work.relabel, records.level_start
     for x in range(moving):
-        k = chosen[x]
+        k = rows.chosen[x]
         if not accepted:
-            state.weight[k] = glide.weight_before[k]
-        for y in range(rules.grid_variable.shape[0]):
-            j = rules.grid_variable[y]
-            for v in range(level_start[j], level_start[j + 1]):
+            rows.weight[k] = glide.weight_before[k]
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            for v in range(rows.level_start[j], rows.level_start[j + 1]):
                 if accepted:
-                    state.level_profile[v, k] = glide.level[k, v]
+                    level_profile[v, k] = glide.level[k, v]
                 else:
-                    glide.level[k, v] = state.level_profile[v, k]
-        fill_sets(rules, glide.level[k], k, work.set_factor)
+                    glide.level[k, v] = level_profile[v, k]
+        fill_sets(rows, glide.level[k], k)
 
 
 @inner
-def begin_glide(rng, records, prior, state, work):
+def begin_glide(rng, prior, state, grid, glide, rows):
     """List what moves, draw momenta, and fill `rest`; return how many profiles and weights move, the weight of the
     others, and the number of coordinates, which is 0 if a weight is too small to move.
 
     The weights of what moves stand in glide.log_weight only: find_density writes them.
     """
-    rules, grid, glide, chosen = prior.rules, work.grid, work.glide, work.relabel
-    profiles = state.profile_total[0]
+    chosen, weight, profiles = rows.chosen, state.weight, state.profile_total[0]
     moving = choose_moving(prior.finite, profiles, state.profile_tables, chosen)
-    places, others = moving, 0.0
+    places, others, extra, gamma = moving, 0.0, 1.0, 0.0
     if not prior.finite:
         chosen[moving] = profiles
+        extra, gamma = 0.0, state.weight_concentration[0]
         places += 1
-        others = state.weight[profiles]
+        others = weight[profiles]
         for k in range(profiles):
             if state.profile_tables[k] == 0:
-                others += state.weight[k]
+                others += weight[k]
     smallest = 1.0 if prior.finite else others
     for x in range(moving):
-        smallest = min(smallest, state.weight[chosen[x]])
+        smallest = min(smallest, weight[chosen[x]])
     if smallest < SMALLEST_WEIGHT:
         return moving, places, others, 0
-    coordinates = set_off(rng, records, prior, state, work, moving, places, others)
+    set_off_weights(rng, glide, chosen, weight, state.profile_tables, moving, places, others, extra, gamma)
+    levels = set_off_levels(
+        rng, glide, rows, state.level_profile, state.level_count, state.base_strength, state.base_level, moving
+    )
     for x in range(moving):
-        state.weight[chosen[x]] = 0.0
-    fill_phi(rules.grid_set, state.weight, profiles + 1, work.set_factor, grid.factor, grid.own, glide.rest)
-    return moving, places, others, coordinates
-
-
-@inner
-def follow_slope(records, prior, state, work, moving, places, others, step, steps):
-    """Make this many steps (leapfrog); return the log density with the kinetic energy before and after."""
-    before, share = find_density(records, prior, state, work, moving, places, others)
-    fill_slopes(records, prior, state, work, moving, places, others, share)
-    before -= push(records, prior, state, work, moving, places, 0.0)
-    after = -math.inf
-    for _ in range(steps):
-        push(records, prior, state, work, moving, places, 0.5 * step)
-        drift(records, prior, state, work, moving, places, step)
-        after, share = find_density(records, prior, state, work, moving, places, others)
-        if not after > -math.inf:
-            return before, -math.inf
-        fill_slopes(records, prior, state, work, moving, places, others, share)
-        after -= push(records, prior, state, work, moving, places, 0.5 * step)
-    return before, after
+        weight[chosen[x]] = 0.0
+    fill_phi(rows.grid_set, weight, profiles + 1, rows.set_factor, grid.factor, grid.own, glide.rest)
+    return moving, places, others, places + levels
 
 
 @inner
 def glide_profiles(rng, records, prior, state, work, share):
     """Move all weights and profiles of records; return 1 - p_0. The grid must be filled, and stays so."""
-    rules, grid, chosen, profiles = prior.rules, work.grid, work.relabel, state.profile_total[0]
-    remainder = state.weight[profiles]
-    moving, places, others, coordinates = begin_glide(rng, records, prior, state, work)
+    glide, grid, weight, profiles = make_glide(work.glide), work.grid, state.weight, state.profile_total[0]
+    possible, rows = prior.rules.grid_possible[0] == 1, make_rows(records, prior, state, work)
+    remainder = weight[profiles]
+    moving, places, others, coordinates = begin_glide(rng, prior, state, grid, glide, rows)
     if coordinates == 0:
         return share
     step = STEP * coordinates**-0.25 * (0.6 + 0.6 * rng.random())
     steps = 1 + int(rng.random() * (2 * prior.glide_steps - 1))
-    before, after = follow_slope(records, prior, state, work, moving, places, others, step, steps)
-    accepted = (
-        -rng.standard_exponential() < after - before
-        and lowest_level(records, rules, work.glide.log_level, chosen, moving) > LOWEST
-    )
-    scale = state.weight[profiles] / others if accepted and not prior.finite else 1.0
-    state.weight[profiles] = remainder
-    settle_profiles(records, prior, state, work, moving, accepted)
+    people = records.level.shape[0]
+    before, after = follow_slope(glide, rows, grid, people, possible, moving, places, others, step, steps)
+    accepted = -rng.standard_exponential() < after - before and lowest_level(glide, rows, moving) > LOWEST
+    scale = weight[profiles] / others if accepted and not prior.finite else 1.0
+    weight[profiles] = remainder
+    settle_profiles(glide, rows, state.level_profile, moving, accepted)
     if not prior.finite:
         for k in range(profiles + 1):
             if k == profiles or state.profile_tables[k] == 0:
-                state.weight[k] *= scale
-        state.remainder[0] = state.weight[profiles]
-    fill_phi(rules.grid_set, state.weight, profiles + 1, work.set_factor, grid.factor, grid.own, grid.phi)
-    return sum_grid(grid.phi, state.seating, rules.grid_possible[0] == 1, grid)
+                weight[k] *= scale
+        state.remainder[0] = weight[profiles]
+    fill_phi(rows.grid_set, weight, profiles + 1, rows.set_factor, grid.factor, grid.own, grid.phi)
+    return sum_grid(grid.phi, state.seating, possible, grid)

@@ -84,8 +84,8 @@ def fill_phi(grid_set, weight, profiles, set_factor, factor, own, phi):
         if weight[k] == 0.0:
             continue
         multiply_out(grid_set, set_factor, k, factor, own)
-        for mask in range(phi.shape[0]):
-            for lane in range(phi.shape[1]):
+        for mask in range(own.shape[0]):
+            for lane in range(own.shape[1]):
                 phi[mask, lane] += weight[k] * own[mask, lane]
 
 

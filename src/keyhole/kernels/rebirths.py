@@ -36,7 +36,7 @@ def share_of_unused(weight, profiles, profile_tables, cap, cumulative):
 
 @inner
 def weigh_table(records, state, i, t, own, alone, profiles, cumulative):
-    """Write cumulative weights of the profiles that other tables have; return prod pi_v, for one whose rows are open."""
+    """Write cumulative weights of the profiles that other tables have; return prod pi_v, for one with open rows."""
     level, theta = records.level, state.level_profile
     for k in range(profiles):
         used = state.profile_tables[k] > 0 and not (alone and k == own)
@@ -77,19 +77,17 @@ def swap_rows(rules, level_profile, set_factor, k, level):
 
 
 @inner
-def renew_rows(rng, records, prior, state, work, share, e):
+def renew_rows(rng, rules, grid, people, weight, level_profile, set_factor, seating, e, share):
     """Try the rows in grid.level for profile e; return 1 - p_0, and whether they were accepted."""
-    rules, grid = prior.rules, work.grid
-    multiply_out(rules.grid_set, work.set_factor, e, grid.factor, grid.own)
-    swap_rows(rules, state.level_profile, work.set_factor, e, grid.level)
-    multiply_out(rules.grid_set, work.set_factor, e, grid.factor, grid.moved)
-    weight = state.weight[e]
-    move_phi(grid.phi.ravel(), grid.own.ravel(), grid.moved.ravel(), weight, weight, 1.0, grid.trial.ravel())
-    new_share = sum_grid(grid.trial, state.seating, rules.grid_possible[0] == 1, grid)
-    if new_share > 0.0 and -rng.standard_exponential() < -records.level.shape[0] * math.log(new_share / share):
+    multiply_out(rules.grid_set, set_factor, e, grid.factor, grid.own)
+    swap_rows(rules, level_profile, set_factor, e, grid.level)
+    multiply_out(rules.grid_set, set_factor, e, grid.factor, grid.moved)
+    move_phi(grid.phi.ravel(), grid.own.ravel(), grid.moved.ravel(), weight[e], weight[e], 1.0, grid.trial.ravel())
+    new_share = sum_grid(grid.trial, seating, rules.grid_possible[0] == 1, grid)
+    if new_share > 0.0 and -rng.standard_exponential() < -people * math.log(new_share / share):
         accept_trial(grid)
         return new_share, True
-    swap_rows(rules, state.level_profile, work.set_factor, e, grid.level)
+    swap_rows(rules, level_profile, set_factor, e, grid.level)
     return share, False
 
 
@@ -141,7 +139,9 @@ def draw_rebirths(rng, records, prior, state, work, share):
             if k < 0:
                 continue
             draw_rows(rng, records, state, i, t, k == e, work.grid.level)
-            share, accepted = renew_rows(rng, records, prior, state, work, share, e)
+            share, accepted = renew_rows(
+                rng, prior.rules, work.grid, n, weight, state.level_profile, work.set_factor, state.seating, e, share
+            )
             if accepted and k != own:
                 relabel_table(records, state, i, t, k)
                 unused = share_of_unused(weight, profiles, tables, cap, work.profile_shape)

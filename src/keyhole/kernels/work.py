@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork, make_cell_work
-from keyhole.kernels.glide import Glide, make_glide
+from keyhole.kernels.glide import GlideWork, make_glide_work
 from keyhole.kernels.grid import Grid, make_grid
 from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 
@@ -115,7 +115,7 @@ class Work(NamedTuple):
         Imputed blocks that a proposed split puts at b's side.
     grid : Grid
         For moves with the impossible people integrated out.
-    glide : Glide
+    glide : GlideWork
         For such moves of all profiles at once.
     members : Members
     """
@@ -150,7 +150,7 @@ class Work(NamedTuple):
     leaf: Integers
     leaf_side: Integers
     grid: Grid
-    glide: Glide
+    glide: GlideWork
     members: Members
 
 
@@ -192,6 +192,6 @@ def make_work(
         leaf=np.zeros((3 * proposals if types else 0, int(rules.leaf_start[-1])), np.int64),
         leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
         grid=make_grid(rules, levels),
-        glide=make_glide(rules, levels, capacity),
+        glide=make_glide_work(rules, levels, capacity),
         members=make_members(records, variables, capacity),
     )

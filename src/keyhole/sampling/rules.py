@@ -126,7 +126,7 @@ def count_steps(rules: Rules | None) -> int:
 def step_cost(rules: Rules) -> float:
     """Return the nanoseconds of such a step: three sums over partitions, and forty profiles multiplied out twice."""
     confined, boxes = rules.grid_set.shape
-    return 3.0 * move_cost(rules) + 40.0 * 3.0 * boxes * 2.0**confined
+    return float(3.0 * move_cost(rules) + 40.0 * 3.0 * boxes * 2.0**confined)
 
 
 def rules_cost(rules: Rules, moves: int, steps: int) -> float:

@@ -43,8 +43,9 @@ OURS: tuple[Any, ...] = (
     draw_base_level,
     draw_weight_concentration,
     draw_concentrations,
+    draw_memberships_sometimes,
 )
-THEIRS: tuple[Any, ...] = (draw_impossible, draw_balance, draw_memberships_sometimes)
+THEIRS: tuple[Any, ...] = (draw_impossible, draw_balance)
 """Kernels that share parts are in one list. With what is compiled after them, either takes half a minute."""
 
 
