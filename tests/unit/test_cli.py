@@ -1,6 +1,8 @@
 """The command line: exit status, one line for each mistake, every option, nothing written when refused."""
 
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import polars as pl
@@ -341,3 +343,8 @@ def test_bad_rules_are_refused(run, data, tmp_path):
     (tmp_path / "rules.yaml").write_text("impossible:\n  - {AGES: [1]}\n")
     found = run("assess", data, "--keys", "AGE,SEX", "--population", "1000", "--zeros", "rules.yaml")
     refuse(found, 1, ["data.csv", "rules.yaml"])
+
+
+def test_python_m_keyhole_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "keyhole", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"keyhole, version {keyhole.__version__}\n"
