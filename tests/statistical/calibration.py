@@ -128,7 +128,7 @@ def rank_truth(
     cells = np.ascontiguousarray(cells[counts == 1])
     prior = setting.prior
     if boxes:
-        prior = prior._replace(rules=make_box_rules(setting.levels, boxes), balance_moves=BALANCE_MOVES)
+        prior = prior._replace(rules=make_box_rules(setting.levels, boxes), balance_moves=BALANCE_MOVES, glide_steps=3)
     expected = [*true_risks(rng, truth, records, prior, boxes), *measure_state(truth, records, prior)]
     start = setting.profiles if setting.finite else 1
     state, work = start_state(rng, records, prior, start, capacity=2_000)

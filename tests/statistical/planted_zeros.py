@@ -26,9 +26,9 @@ COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 SPLITS = ZerosProbe("splits", "hdp", 1, 400)
 SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800, long=True)
-BALANCE = ZerosProbe("balance", "hdp", 1, 250)
-REBIRTHS = ZerosProbe("rebirths", "hdp", 1, 250)
-GLIDE = ZerosProbe("glide", "hdp", 1, 250)
+BALANCE = ZerosProbe("balance", "hdp", 1, 140)
+REBIRTHS = ZerosProbe("rebirths", "hdp", 1, 180)
+GLIDE = ZerosProbe("glide", "hdp", 1, 150)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]

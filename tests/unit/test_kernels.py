@@ -1,6 +1,7 @@
 """What must hold for kernels beside their laws: same bits, counts in step, scratch is scratch, movement."""
 
 import importlib
+import itertools
 import math
 import os
 import pkgutil
@@ -66,8 +67,9 @@ def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
     # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `members` and
     # `factorial` of the grid are constants.
-    for name, field in (*work._asdict().items(), *work.grid._asdict().items(), *work.members._asdict().items()):
-        if name not in ("status", "slot", "slot_total", "cells", "grid", "members", "factorial"):
+    parts = (work, work.grid, work.glide, work.members)
+    for name, field in itertools.chain(*(part._asdict().items() for part in parts)):
+        if name not in ("status", "slot", "slot_total", "cells", "grid", "glide", "members", "factorial"):
             field[...] = np.nan if field.dtype.kind == "f" else np.iinfo(field.dtype).max
 
 
