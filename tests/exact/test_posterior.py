@@ -91,7 +91,7 @@ def test_sweep_keeps_the_posterior(rng, name):
 def test_sweep_finds_the_posterior(rng, name):
     """From the state with everything at one table and one profile; 40 sweeps forget it."""
     found = enumerated(LEARNED[name])
-    assert p_value(rng, found, "sweep", times=40, draws=10_000, start=0) > LEVEL
+    assert p_value(rng, found, "sweep", times=40, draws=5_000, start=0) > LEVEL
 
 
 @pytest.mark.parametrize("step", SEATING_STEPS)

@@ -53,8 +53,8 @@ def mark_long(items: Iterable[Any]) -> list[Any]:
     return [pytest.param(x, marks=pytest.mark.long) if getattr(x, "probe", x).long else x for x in items]
 
 
-SEATS = Probe("exact", "a missing answer", "seats", 3, 8_000)
-SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2, 2_500)
+SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
+SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2)
 LABELS = Probe("invariance", "hdp paper", "labels", 5, 1_500)
 BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
 PARTED = Probe("invariance", "twelve tables", "splits and merges", 10, long=True)

@@ -219,14 +219,14 @@ ZEROS_BUGS = (
     ),
     Bug(
         "profiles glide without (1 - p_0)^-n",
-        "glide.py",
+        "glide_slope.py",
         "return density - people * math.log(share), share",
         "return density, share",
         GLIDE,
     ),
     Bug(
         "levels glide without their density",
-        "glide.py",
+        "glide_slope.py",
         "            density += shape[v] * log_level[v]\n",
         "",
         GLIDE,

@@ -235,7 +235,7 @@ def some_long(quick):
     return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in CASES]
 
 
-@pytest.mark.parametrize("sweeps", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("sweeps", [3, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", some_long({"hdp adaptive", "mixed paper"}))
 def test_sweeps_keep_the_prior(rng, name, sweeps):
     assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, sweeps)) > LEVEL

@@ -1,0 +1,325 @@
+"""The log density on which profiles glide (glide.py), and its slope.
+
+The slope of 1 - p_0. A box has P = sum over set partitions of V(blocks) prod block(T), block(T) = (|T| - 1)! phi(T), so
+    dP / dphi(T) = (|T| - 1)! sum_b V(f, b + 1) A(all - T, b) =: G(T),   A(nothing, 0) = 1,
+and phi(T) = sum_k beta_k prod_{j in T} theta_kj(set). For one profile the variables are folded in one after the other,
+    F_f = G,   F_j(S) = F_{j+1}(S) + theta_j F_{j+1}(S + j),
+    dF_0 / dtheta_j = sum_S prod_{i in S} theta_i F_{j+1}(S + j),
+S running over sets of variables before j.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from keyhole.kernels.grid import multiply_out, sum_grid
+from keyhole.kernels.jit import inner
+from keyhole.kernels.state import Floats, Integers, Rules
+
+
+class Glide(NamedTuple):
+    """Scratch for moves of all profiles at once. The entry behind the last profile stands for all that do not move.
+
+    level, log_level, level_shape, level_mass, level_momentum, level_slope : float64 (P, levels)
+        Of the profiles that move, row by row. Where log_level is -inf the level stands still.
+    log_weight, weight_shape, weight_mass, weight_momentum, weight_slope, weight_before : float64 (P + 1,)
+    rest : float64 (2^U and more, L)
+        phi of the profiles that do not move.
+    with_first : float64 (2^(U-1), U, L)
+        A(S, b) for sets with the first variable, at index (mask of S) >> 1 and b - 1.
+    slope : float64 (2^U and more, L)
+        G.
+    fold : float64 (2^(U+1), L)
+        F_j at 2^j and on; row 0 for sums.
+    set_slope : float64 (S,)
+    """
+
+    level: Floats
+    log_level: Floats
+    level_shape: Floats
+    level_mass: Floats
+    level_momentum: Floats
+    level_slope: Floats
+    log_weight: Floats
+    weight_shape: Floats
+    weight_mass: Floats
+    weight_momentum: Floats
+    weight_slope: Floats
+    weight_before: Floats
+    rest: Floats
+    with_first: Floats
+    slope: Floats
+    fold: Floats
+    set_slope: Floats
+
+
+class GlideWork(NamedTuple):
+    """Room for Glide in few arrays: every array of Work is an argument of every kernel, and takes time to compile.
+
+    levels : float64 (6, P, levels)
+    weights : float64 (6, P + 1)
+    sets : float64 (3, 2^(U+1), L)
+    with_first : float64 (2^(U-1), U, L)
+    set_slope : float64 (S,)
+    """
+
+    levels: Floats
+    weights: Floats
+    sets: Floats
+    with_first: Floats
+    set_slope: Floats
+
+
+def make_glide_work(rules: Rules, levels: int, capacity: int) -> GlideWork:
+    """Allocate scratch for these rules; none without them."""
+    variables, lanes = rules.grid_set.shape
+    sets = 1 << variables if lanes else 0
+    return GlideWork(
+        levels=np.zeros((6, capacity, levels) if lanes else (6, 0, 0)),
+        weights=np.zeros((6, capacity + 1 if lanes else 0)),
+        sets=np.zeros((3, 2 * sets, lanes)),
+        with_first=np.zeros((sets // 2, max(variables, 1), lanes)),
+        set_slope=np.zeros(len(rules.set_variable)),
+    )
+
+
+@inner
+def make_glide(work):
+    """Name the parts of the room."""
+    levels, weights, sets = work.levels, work.weights, work.sets
+    return Glide(
+        levels[0], levels[1], levels[2], levels[3], levels[4], levels[5], weights[0], weights[1], weights[2],
+        weights[3], weights[4], weights[5], sets[0], work.with_first, sets[1], sets[2], work.set_slope,
+    )  # fmt: skip
+
+
+class Rows(NamedTuple):
+    """The arrays of Records, Rules, State and Work that say where rows and sets stand, under the same names (cf. Book).
+
+    chosen : int64 (P,)
+        The profiles that move, and behind them the place of all others.
+    """
+
+    level_start: Integers
+    grid_variable: Integers
+    grid_set: Integers
+    set_start: Integers
+    set_level: Integers
+    chosen: Integers
+    weight: Floats
+    set_factor: Floats
+    seating: Floats
+
+
+@inner
+def make_rows(records, prior, state, work):
+    """Gather the arrays."""
+    rules = prior.rules
+    return Rows(
+        records.level_start, rules.grid_variable, rules.grid_set, rules.set_start, rules.set_level, work.relabel,
+        state.weight, work.set_factor, state.seating,
+    )  # fmt: skip
+
+
+@inner
+def normalise_row(log_level, shape, first, last, level):
+    """Let a row of log probabilities sum to one, and write what moves of it to `level`; return its log density."""
+    most = -math.inf
+    for v in range(first, last):
+        most = max(most, log_level[v])
+    total = 0.0
+    for v in range(first, last):
+        if log_level[v] > -math.inf:
+            level[v] = math.exp(log_level[v] - most)
+            total += level[v]
+    shift = most + math.log(total)
+    density = 0.0
+    for v in range(first, last):
+        if log_level[v] > -math.inf:
+            log_level[v] -= shift
+            level[v] /= total
+            density += shape[v] * log_level[v]
+    return density
+
+
+@inner
+def normalise_weights(glide, chosen, places, weight):
+    """Let the weights sum to one, and write them; return their log density."""
+    most = -math.inf
+    for x in range(places):
+        most = max(most, glide.log_weight[chosen[x]])
+    total = 0.0
+    for x in range(places):
+        total += math.exp(glide.log_weight[chosen[x]] - most)
+    shift = most + math.log(total)
+    density = 0.0
+    for x in range(places):
+        k = chosen[x]
+        glide.log_weight[k] -= shift
+        weight[k] = math.exp(glide.log_weight[k])
+        density += glide.weight_shape[k] * glide.log_weight[k]
+    return density
+
+
+@inner
+def fill_sets(rows, level, k):
+    """Fill the probability of every set of levels under profile k, whose rows are `level`."""
+    for s in range(rows.set_start.shape[0] - 1):
+        total = 0.0
+        for y in range(rows.set_start[s], rows.set_start[s + 1]):
+            total += level[rows.set_level[y]]
+        rows.set_factor[s, k] = total
+
+
+@inner
+def find_density(glide, rows, grid, people, possible, moving, places, others):
+    """Bring weights, sets, grid.trial and the sums of the grid into step; return log density and 1 - p_0.
+
+    others: the weight of the profiles that do not move when the move began.
+    """
+    weight, chosen = rows.weight, rows.chosen
+    density = normalise_weights(glide, chosen, places, weight)
+    scale = weight[chosen[moving]] / others if places > moving else 0.0
+    for mask in range(grid.trial.shape[0]):
+        for lane in range(grid.trial.shape[1]):
+            grid.trial[mask, lane] = scale * glide.rest[mask, lane]
+    for x in range(moving):
+        k = chosen[x]
+        for y in range(rows.grid_variable.shape[0]):
+            j = rows.grid_variable[y]
+            density += normalise_row(
+                glide.log_level[k], glide.level_shape[k], rows.level_start[j], rows.level_start[j + 1], glide.level[k]
+            )
+        fill_sets(rows, glide.level[k], k)
+        multiply_out(rows.grid_set, rows.set_factor, k, grid.factor, grid.own)
+        for mask in range(grid.trial.shape[0]):
+            for lane in range(grid.trial.shape[1]):
+                grid.trial[mask, lane] += weight[k] * grid.own[mask, lane]
+    share = sum_grid(grid.trial, rows.seating, possible, grid)
+    if not share > 0.0:
+        return -math.inf, 0.0
+    return density - people * math.log(share), share
+
+
+@inner
+def sum_with_first(block, sums, members, with_first):
+    """Fill A(S, b) for sets S with the first variable, from those without it."""
+    half, variables, lanes = with_first.shape
+    for others in range(half):
+        for b in range(variables):
+            for lane in range(lanes):
+                with_first[others, b, lane] = 0.0
+        taken = others
+        while True:
+            left = others ^ taken
+            mask = taken << 1 | 1
+            if left == 0:
+                for lane in range(lanes):
+                    with_first[others, 0, lane] += block[mask, lane]
+            for b in range(members[left]):
+                for lane in range(lanes):
+                    with_first[others, b + 1, lane] += block[mask, lane] * sums[left, b, lane]
+            if taken == 0:
+                break
+            taken = (taken - 1) & others
+
+
+@inner
+def fill_slope(seating, grid, with_first, slope):
+    """Fill G of every set of variables and every box, from the sums of the grid."""
+    sets, lanes = grid.block.shape
+    variables = grid.factor.shape[0]
+    sum_with_first(grid.block, grid.sums, grid.members, with_first)
+    for lane in range(lanes):
+        slope[0, lane] = 0.0
+    for mask in range(1, sets):
+        left = sets - 1 - mask
+        scale = grid.factorial[grid.members[mask] - 1]
+        for lane in range(lanes):
+            slope[mask, lane] = scale * seating[variables, 1] if left == 0 else 0.0
+        for b in range(grid.members[left]):
+            weight = scale * seating[variables, b + 2]
+            for lane in range(lanes):
+                value = with_first[left >> 1, b, lane] if left & 1 else grid.sums[left >> 1, b, lane]
+                slope[mask, lane] += weight * value
+
+
+@inner
+def fold_profile(grid_set, slope, factor, own, fold, set_slope):
+    """Return dF_0 of one profile over all boxes, and write its slope by set of levels; `own` has its products."""
+    variables, lanes = grid_set.shape
+    sets = 1 << variables
+    half = sets >> 1
+    for mask in range(half):
+        for lane in range(lanes):
+            fold[sets + half + mask, lane] = slope[half + mask, lane]
+            fold[half + mask, lane] = slope[mask, lane] + factor[variables - 1, lane] * slope[half + mask, lane]
+    for j in range(variables - 2, -1, -1):
+        half = 1 << j
+        for mask in range(half):
+            for lane in range(lanes):
+                fold[half + mask, lane] = fold[2 * half + mask, lane] + factor[j, lane] * fold[3 * half + mask, lane]
+    for s in range(set_slope.shape[0]):
+        set_slope[s] = 0.0
+    for j in range(variables):
+        half = 1 << j
+        for lane in range(lanes):
+            fold[0, lane] = 0.0
+        for mask in range(half):
+            for lane in range(lanes):
+                fold[0, lane] += own[mask, lane] * fold[3 * half + mask, lane]
+        for lane in range(lanes):
+            if grid_set[j, lane] >= 0:
+                set_slope[grid_set[j, lane]] += fold[0, lane]
+    value = 0.0
+    for lane in range(lanes):
+        value += fold[1, lane]
+    return value
+
+
+@inner
+def fill_slopes(glide, rows, grid, people, possible, moving, places, others, share):
+    """Fill the slope of the log density at the place where find_density was called last."""
+    weight, chosen = rows.weight, rows.chosen
+    fill_slope(rows.seating, grid, glide.with_first, glide.slope)
+    change = -people / share if possible else people / share
+    shapes, mean = 0.0, 0.0
+    for x in range(places):
+        k = chosen[x]
+        value = 0.0
+        if x == moving:
+            for mask in range(grid.trial.shape[0]):
+                for lane in range(grid.trial.shape[1]):
+                    value += glide.rest[mask, lane] * glide.slope[mask, lane]
+            value /= others
+        else:
+            multiply_out(rows.grid_set, rows.set_factor, k, grid.factor, grid.own)
+            value = fold_profile(rows.grid_set, glide.slope, grid.factor, grid.own, glide.fold, glide.set_slope)
+            fill_level_slopes(glide, rows, k, change * weight[k])
+        shapes += glide.weight_shape[k]
+        mean += weight[k] * value
+        glide.weight_slope[k] = value
+    for x in range(places):
+        k = chosen[x]
+        pull = change * (glide.weight_slope[k] - mean) - shapes
+        glide.weight_slope[k] = glide.weight_shape[k] + weight[k] * pull
+
+
+@inner
+def fill_level_slopes(glide, rows, k, change):
+    """Fill the slopes of all rows of profile k from those of its sets."""
+    level, slope = glide.level[k], glide.level_slope[k]
+    slope[:] = 0.0
+    for s in range(rows.set_start.shape[0] - 1):
+        for y in range(rows.set_start[s], rows.set_start[s + 1]):
+            slope[rows.set_level[y]] += glide.set_slope[s]
+    for y in range(rows.grid_variable.shape[0]):
+        j = rows.grid_variable[y]
+        mean, shapes = 0.0, 0.0
+        for v in range(rows.level_start[j], rows.level_start[j + 1]):
+            mean += level[v] * slope[v]
+            if glide.log_level[k, v] > -math.inf:
+                shapes += glide.level_shape[k, v]
+        for v in range(rows.level_start[j], rows.level_start[j + 1]):
+            slope[v] = glide.level_shape[k, v] + level[v] * (change * (slope[v] - mean) - shapes)
