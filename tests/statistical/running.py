@@ -12,7 +12,8 @@ from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
 from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
 from keyhole.kernels.glide import begin_glide, glide_profiles
-from keyhole.kernels.glide_slope import fill_slopes, find_density, make_glide, make_rows
+from keyhole.kernels.glide_slope import fill_slopes, find_density
+from keyhole.kernels.glide_work import make_glide, make_rows
 from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers

@@ -13,7 +13,8 @@ the way back could not be found.
 
 import math
 
-from keyhole.kernels.glide_slope import fill_sets, fill_slopes, find_density, make_glide, make_rows
+from keyhole.kernels.glide_slope import fill_sets, fill_slopes, find_density
+from keyhole.kernels.glide_work import make_glide, make_rows
 from keyhole.kernels.grid import fill_phi, sum_grid
 from keyhole.kernels.jit import inner
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork, make_cell_work
-from keyhole.kernels.glide_slope import GlideWork, make_glide_work
+from keyhole.kernels.glide_work import GlideWork, make_glide_work
 from keyhole.kernels.grid import Grid, make_grid
 from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 
