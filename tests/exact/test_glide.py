@@ -9,13 +9,13 @@ from tests.oracle.model import Draw, Hyper, Model
 from tests.oracle.rejection import find_box
 from tests.oracle.risk import plain_cell_probability
 from tests.statistical import running
+from tests.statistical.running import alone
 from tests.statistical.test_impossible import (
     FIVE_OF_SIX,
     LEVELS,
     THREE,
     THREE_BOXES,
     Bench,
-    alone,
     glide_profiles,
     prepare_grid,
     tally_answers,

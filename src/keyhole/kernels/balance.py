@@ -28,7 +28,7 @@ from keyhole.kernels.balanced_concentrations import (
 )
 from keyhole.kernels.boxes import fill_set_factors
 from keyhole.kernels.glide import glide_profiles
-from keyhole.kernels.grid import accept_trial, fill_phi, move_phi, multiply_all, multiply_out, sum_grid
+from keyhole.kernels.grid import accept_trial, fill_phi, move_phi, multiply_all, multiply_out, sum_grid, swap_levels
 from keyhole.kernels.impossible import append_remainder
 from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import make_book, open_profile
@@ -104,18 +104,6 @@ def propose_levels(
     shape = base_strength[j] * base_level[chosen] + level_count[chosen, k]
     others = base_strength[j] + answers - shape
     return j, shape * math.log(new_value / value) + others * math.log(new_rest / rest)
-
-
-@inner
-def swap_levels(rules, j, level_start, level, level_profile, set_factor, k):
-    """Exchange the row of variable j in profile k with the one in `level`, and bring its sets into step."""
-    for v in range(level_start[j], level_start[j + 1]):
-        level[v], level_profile[v, k] = level_profile[v, k], level[v]
-    for s in range(rules.set_variable.shape[0]):
-        if rules.set_variable[s] == j:
-            set_factor[s, k] = 0.0
-            for x in range(rules.set_start[s], rules.set_start[s + 1]):
-                set_factor[s, k] += level_profile[rules.set_level[x], k]
 
 
 @inner

@@ -143,6 +143,29 @@ def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block
 
 
 @inner
+def sum_blocks(block, sums, members, low, others, first, out):
+    """Fill out[b - 1] with A(S, b) for every lane, S being `others` and one variable before them.
+
+    That variable is number 0 if `first`, else the one of bit `low`; `others` and `low` are masks >> 1.
+    """
+    lanes = block.shape[1]
+    out[:, :] = 0.0
+    taken = others
+    while True:
+        left = others ^ taken
+        mask = (low | taken) << 1 | first
+        if left == 0:
+            for lane in range(lanes):
+                out[0, lane] += block[mask, lane]
+        for b in range(members[left]):
+            for lane in range(lanes):
+                out[b + 1, lane] += block[mask, lane] * sums[left, b, lane]
+        if taken == 0:
+            break
+        taken = (taken - 1) & others
+
+
+@inner
 def sum_partitions(variables, block, sums, total, members):
     """Fill `total` with A(all, b) for every lane, and `sums` with A(S, b) for sets without variable 0."""
     lanes = block.shape[1]
@@ -152,20 +175,7 @@ def sum_partitions(variables, block, sums, total, members):
         low = rest & -rest if rest < half else 0
         others = rest ^ low if rest < half else half - 1
         first = 0 if rest < half else 1
-        total[:, :] = 0.0
-        taken = others
-        while True:
-            left = others ^ taken
-            mask = (low | taken) << 1 | first
-            if left == 0:
-                for lane in range(lanes):
-                    total[0, lane] += block[mask, lane]
-            for b in range(members[left]):
-                for lane in range(lanes):
-                    total[b + 1, lane] += block[mask, lane] * sums[left, b, lane]
-            if taken == 0:
-                break
-            taken = (taken - 1) & others
+        sum_blocks(block, sums, members, low, others, first, total)
         if rest < half:
             for b in range(members[rest]):
                 for lane in range(lanes):

@@ -13,7 +13,8 @@ the way back could not be found.
 
 import math
 
-from keyhole.kernels.glide_slope import fill_sets, fill_slopes, find_density
+from keyhole.kernels.boxes import fill_set_factors
+from keyhole.kernels.glide_slope import fill_slopes, find_density
 from keyhole.kernels.glide_work import make_glide, make_rows
 from keyhole.kernels.grid import fill_phi, sum_grid
 from keyhole.kernels.jit import inner
@@ -63,6 +64,7 @@ def set_off_levels(rng, glide, rows, level_profile, level_count, base_strength, 
     levels = 0
     for x in range(moving):
         k = rows.chosen[x]
+        glide.log_level[k, :] = -math.inf
         for y in range(rows.grid_variable.shape[0]):
             j = rows.grid_variable[y]
             first, last = rows.level_start[j], rows.level_start[j + 1]
@@ -74,8 +76,6 @@ def set_off_levels(rng, glide, rows, level_profile, level_count, base_strength, 
                 glide.level[k, v] = value
                 glide.level_shape[k, v] = base_strength[j] * base_level[v] + level_count[v, k]
                 glide.level_mass[k, v] = 1.0 + level_count[v, k] + SHARED_MASS * total
-                glide.log_level[k, v] = -math.inf
-                glide.level_momentum[k, v] = 0.0
                 if value > 0.0 and math.log(value) > LOWEST:
                     glide.log_level[k, v] = math.log(value)
                     glide.level_momentum[k, v] = math.sqrt(glide.level_mass[k, v]) * rng.standard_normal()
@@ -84,35 +84,32 @@ def set_off_levels(rng, glide, rows, level_profile, level_count, base_strength, 
 
 
 @inner
-def push(glide, rows, moving, places, step):
+def push(glide, chosen, moving, places, step):
     """Let the slope act on the momenta; return the kinetic energy."""
     energy = 0.0
     for x in range(places):
-        k = rows.chosen[x]
+        k = chosen[x]
         glide.weight_momentum[k] += step * glide.weight_slope[k]
         energy += 0.5 * glide.weight_momentum[k] ** 2 / glide.weight_mass[k]
     for x in range(moving):
-        k = rows.chosen[x]
-        for y in range(rows.grid_variable.shape[0]):
-            j = rows.grid_variable[y]
-            for v in range(rows.level_start[j], rows.level_start[j + 1]):
-                if glide.log_level[k, v] > -math.inf:
-                    glide.level_momentum[k, v] += step * glide.level_slope[k, v]
-                    energy += 0.5 * glide.level_momentum[k, v] ** 2 / glide.level_mass[k, v]
+        k = chosen[x]
+        for v in range(glide.log_level.shape[1]):
+            if glide.log_level[k, v] > -math.inf:
+                glide.level_momentum[k, v] += step * glide.level_slope[k, v]
+                energy += 0.5 * glide.level_momentum[k, v] ** 2 / glide.level_mass[k, v]
     return energy
 
 
 @inner
-def drift(glide, rows, moving, places, step):
+def drift(glide, chosen, moving, places, step):
     """Let all coordinates follow their momenta."""
     for x in range(places):
-        k = rows.chosen[x]
+        k = chosen[x]
         glide.log_weight[k] += step * glide.weight_momentum[k] / glide.weight_mass[k]
     for x in range(moving):
-        k = rows.chosen[x]
-        for y in range(rows.grid_variable.shape[0]):
-            j = rows.grid_variable[y]
-            for v in range(rows.level_start[j], rows.level_start[j + 1]):
+        k = chosen[x]
+        for v in range(glide.log_level.shape[1]):
+            if glide.log_level[k, v] > -math.inf:
                 glide.log_level[k, v] += step * glide.level_momentum[k, v] / glide.level_mass[k, v]
 
 
@@ -120,49 +117,43 @@ def drift(glide, rows, moving, places, step):
 def follow_slope(glide, rows, grid, people, possible, moving, places, others, step, steps):
     """Make this many steps (leapfrog); return the log density with the kinetic energy before and after."""
     before, share = find_density(glide, rows, grid, people, possible, moving, places, others)
-    before -= push(glide, rows, moving, places, 0.0)
+    before -= push(glide, rows.chosen, moving, places, 0.0)
     after = -math.inf
     for turn in range(steps + 1):
         if turn > 0:
-            drift(glide, rows, moving, places, step)
+            drift(glide, rows.chosen, moving, places, step)
             after, share = find_density(glide, rows, grid, people, possible, moving, places, others)
             if not after > -math.inf:
                 return before, -math.inf
         fill_slopes(glide, rows, grid, people, possible, moving, places, others, share)
         # Half a step to set off and half a one to arrive; between, the halves of two steps make one.
-        kinetic = push(glide, rows, moving, places, 0.5 * step if turn == 0 or turn == steps else step)
+        kinetic = push(glide, rows.chosen, moving, places, 0.5 * step if turn == 0 or turn == steps else step)
         after -= kinetic
     return before, after
 
 
 @inner
-def lowest_level(glide, rows, moving):
+def lowest_level(glide, chosen, moving):
     """Return the smallest log probability among those that move."""
     lowest = 0.0
     for x in range(moving):
-        for y in range(rows.grid_variable.shape[0]):
-            j = rows.grid_variable[y]
-            for v in range(rows.level_start[j], rows.level_start[j + 1]):
-                if glide.log_level[rows.chosen[x], v] > -math.inf:
-                    lowest = min(lowest, glide.log_level[rows.chosen[x], v])
+        for v in range(glide.log_level.shape[1]):
+            if glide.log_level[chosen[x], v] > -math.inf:
+                lowest = min(lowest, glide.log_level[chosen[x], v])
     return lowest
 
 
 @inner
-def settle_profiles(glide, rows, level_profile, moving, accepted):
-    """Bring profiles and their sets into step with what was proposed, or put weights and sets back."""
+def settle_profiles(glide, chosen, moving, accepted, weight, level_profile):
+    """Write the rows that were proposed, or put the weights back."""
     for x in range(moving):
-        k = rows.chosen[x]
+        k = chosen[x]
         if not accepted:
-            rows.weight[k] = glide.weight_before[k]
-        for y in range(rows.grid_variable.shape[0]):
-            j = rows.grid_variable[y]
-            for v in range(rows.level_start[j], rows.level_start[j + 1]):
-                if accepted:
-                    level_profile[v, k] = glide.level[k, v]
-                else:
-                    glide.level[k, v] = level_profile[v, k]
-        fill_sets(rows, glide.level[k], k)
+            weight[k] = glide.weight_before[k]
+            continue
+        for v in range(glide.log_level.shape[1]):
+            if glide.log_level[k, v] > -math.inf:
+                level_profile[v, k] = glide.level[k, v]
 
 
 @inner
@@ -211,14 +202,15 @@ def glide_profiles(rng, records, prior, state, work, share):
     steps = 1 + int(rng.random() * (2 * prior.glide_steps - 1))
     people = records.level.shape[0]
     before, after = follow_slope(glide, rows, grid, people, possible, moving, places, others, step, steps)
-    accepted = -rng.standard_exponential() < after - before and lowest_level(glide, rows, moving) > LOWEST
+    accepted = -rng.standard_exponential() < after - before and lowest_level(glide, rows.chosen, moving) > LOWEST
     scale = weight[profiles] / others if accepted and not prior.finite else 1.0
     weight[profiles] = remainder
-    settle_profiles(glide, rows, state.level_profile, moving, accepted)
+    settle_profiles(glide, rows.chosen, moving, accepted, weight, state.level_profile)
     if not prior.finite:
         for k in range(profiles + 1):
             if k == profiles or state.profile_tables[k] == 0:
                 weight[k] *= scale
         state.remainder[0] = weight[profiles]
+    fill_set_factors(prior.rules, state.level_profile, profiles + 1, rows.set_factor)
     fill_phi(rows.grid_set, weight, profiles + 1, rows.set_factor, grid.factor, grid.own, grid.phi)
     return sum_grid(grid.phi, state.seating, possible, grid)

@@ -10,6 +10,7 @@ S running over sets of variables before j.
 
 import math
 
+from keyhole.kernels.cells import sum_blocks
 from keyhole.kernels.grid import multiply_out, sum_grid
 from keyhole.kernels.jit import inner
 
@@ -95,34 +96,12 @@ def find_density(glide, rows, grid, people, possible, moving, places, others):
 
 
 @inner
-def sum_with_first(block, sums, members, with_first):
-    """Fill A(S, b) for sets S with the first variable, from those without it."""
-    half, variables, lanes = with_first.shape
-    for others in range(half):
-        for b in range(variables):
-            for lane in range(lanes):
-                with_first[others, b, lane] = 0.0
-        taken = others
-        while True:
-            left = others ^ taken
-            mask = taken << 1 | 1
-            if left == 0:
-                for lane in range(lanes):
-                    with_first[others, 0, lane] += block[mask, lane]
-            for b in range(members[left]):
-                for lane in range(lanes):
-                    with_first[others, b + 1, lane] += block[mask, lane] * sums[left, b, lane]
-            if taken == 0:
-                break
-            taken = (taken - 1) & others
-
-
-@inner
 def fill_slope(seating, grid, with_first, slope):
     """Fill G of every set of variables and every box, from the sums of the grid."""
     sets, lanes = grid.block.shape
     variables = grid.factor.shape[0]
-    sum_with_first(grid.block, grid.sums, grid.members, with_first)
+    for others in range(sets >> 1):
+        sum_blocks(grid.block, grid.sums, grid.members, 0, others, 1, with_first[others])
     for lane in range(lanes):
         slope[0, lane] = 0.0
     for mask in range(1, sets):

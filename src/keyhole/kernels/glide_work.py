@@ -12,7 +12,7 @@ class Glide(NamedTuple):
     """Scratch for moves of all profiles at once. The entry behind the last profile stands for all that do not move.
 
     level, log_level, level_shape, level_mass, level_momentum, level_slope : float64 (P, levels)
-        Of the profiles that move, row by row. Where log_level is -inf the level stands still.
+        Of the profiles that move, row by row. Where log_level is -inf the level stands still, or no rule confines it.
     log_weight, weight_shape, weight_mass, weight_momentum, weight_slope, weight_before : float64 (P + 1,)
     rest : float64 (2^U and more, L)
         phi of the profiles that do not move.

@@ -134,6 +134,18 @@ def move_phi(phi, own, moved, weight, new, scale, out):
 
 
 @inner
+def swap_levels(rules, j, level_start, level, level_profile, set_factor, k):
+    """Exchange the row of variable j in profile k with the one in `level`, and bring its sets into step."""
+    for v in range(level_start[j], level_start[j + 1]):
+        level[v], level_profile[v, k] = level_profile[v, k], level[v]
+    for s in range(rules.set_variable.shape[0]):
+        if rules.set_variable[s] == j:
+            set_factor[s, k] = 0.0
+            for x in range(rules.set_start[s], rules.set_start[s + 1]):
+                set_factor[s, k] += level_profile[rules.set_level[x], k]
+
+
+@inner
 def accept_trial(grid):
     """Let phi be what was tried."""
     for mask in range(grid.phi.shape[0]):

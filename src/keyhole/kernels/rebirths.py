@@ -16,7 +16,7 @@ from the last to the first, which makes a scan reversible.
 import math
 
 from keyhole.kernels.draws import draw_cumulative, draw_dirichlet
-from keyhole.kernels.grid import accept_trial, move_phi, multiply_out, sum_grid
+from keyhole.kernels.grid import accept_trial, move_phi, multiply_out, sum_grid, swap_levels
 from keyhole.kernels.jit import inner
 
 SMALL = 0.1
@@ -66,28 +66,24 @@ def draw_rows(rng, records, state, i, t, chosen, out):
 
 
 @inner
-def swap_rows(rules, level_profile, set_factor, k, level):
+def swap_rows(rules, level_start, level, level_profile, set_factor, k):
     """Exchange all rows of profile k with `level`, and bring its sets into step."""
-    for v in range(level.shape[0]):
-        level[v], level_profile[v, k] = level_profile[v, k], level[v]
-    for s in range(rules.set_variable.shape[0]):
-        set_factor[s, k] = 0.0
-        for x in range(rules.set_start[s], rules.set_start[s + 1]):
-            set_factor[s, k] += level_profile[rules.set_level[x], k]
+    for j in range(level_start.shape[0] - 1):
+        swap_levels(rules, j, level_start, level, level_profile, set_factor, k)
 
 
 @inner
-def renew_rows(rng, rules, grid, people, weight, level_profile, set_factor, seating, e, share):
+def renew_rows(rng, rules, grid, people, level_start, weight, level_profile, set_factor, seating, e, share):
     """Try the rows in grid.level for profile e; return 1 - p_0, and whether they were accepted."""
     multiply_out(rules.grid_set, set_factor, e, grid.factor, grid.own)
-    swap_rows(rules, level_profile, set_factor, e, grid.level)
+    swap_rows(rules, level_start, grid.level, level_profile, set_factor, e)
     multiply_out(rules.grid_set, set_factor, e, grid.factor, grid.moved)
     move_phi(grid.phi.ravel(), grid.own.ravel(), grid.moved.ravel(), weight[e], weight[e], 1.0, grid.trial.ravel())
     new_share = sum_grid(grid.trial, seating, rules.grid_possible[0] == 1, grid)
     if new_share > 0.0 and -rng.standard_exponential() < -people * math.log(new_share / share):
         accept_trial(grid)
         return new_share, True
-    swap_rows(rules, level_profile, set_factor, e, grid.level)
+    swap_rows(rules, level_start, grid.level, level_profile, set_factor, e)
     return share, False
 
 
@@ -140,8 +136,9 @@ def draw_rebirths(rng, records, prior, state, work, share):
                 continue
             draw_rows(rng, records, state, i, t, k == e, work.grid.level)
             share, accepted = renew_rows(
-                rng, prior.rules, work.grid, n, weight, state.level_profile, work.set_factor, state.seating, e, share
-            )
+                rng, prior.rules, work.grid, n, records.level_start, weight, state.level_profile, work.set_factor,
+                state.seating, e, share,
+            )  # fmt: skip
             if accepted and k != own:
                 relabel_table(records, state, i, t, k)
                 unused = share_of_unused(weight, profiles, tables, cap, work.profile_shape)

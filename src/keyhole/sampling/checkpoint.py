@@ -204,6 +204,7 @@ def _read_arrays(place: Path, stored: Stored) -> Arrays:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (ValueError, OSError, KeyError, EOFError, MemoryError, NotImplementedError, zipfile.BadZipFile):
+        # What zipfile and NumPy raise for crafted files: the head and its checksums may have been forged together.
         raise DamagedError from None
 
 

@@ -131,4 +131,4 @@ def step_cost(rules: Rules) -> float:
 
 def rules_cost(rules: Rules, moves: int, steps: int) -> float:
     """Return the nanoseconds that rules add to a sweep, about: what is imputed, and the moves."""
-    return 4e6 + (moves * move_cost(rules) if moves else 0.0) + (steps * step_cost(rules) if steps else 0.0)
+    return 4e6 + moves * move_cost(rules) + steps * step_cost(rules)
