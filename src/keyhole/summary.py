@@ -108,6 +108,7 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
         if trace is None
         else {
             "chains": settings.chains,
+            "start_sweeps": trace.start_sweeps,
             "sweeps": trace.sweeps,
             "warm_up": trace.warm_up,
             "spacing": trace.spacing,

@@ -54,7 +54,7 @@ def run_round(run: Run, workers: Workers, wanted: int) -> None:
         busy = {chain.number for chain in pending.values()}
         enough = min(FEWEST, wanted) if run.clock.over else wanted
         idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < enough]
-        idle.sort(key=lambda chain: chain.sweeps(run.problem.spacing))
+        idle.sort(key=lambda chain: chain.sweeps(run.problem))
         for chain in idle[: workers.size - len(pending)]:
             submit(chain)
 
@@ -91,9 +91,10 @@ def describe(run: Run, chain: History, wanted: int) -> Progress:
     seconds = run.clock.seconds
     half = chain.quantities[chain.draws // 2 :: 1 + chain.draws // 500]
     state = chain.position.state
-    sweeps = chain.sweeps(run.problem.spacing)
-    made = [item.sweeps(run.problem.spacing) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
-    to_go = sum(max(wanted - item.draws, 0) for item in run.chains) * run.problem.spacing
+    sweeps = chain.sweeps(run.problem)
+    made = [item.sweeps(run.problem) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
+    needed = run.problem.start_sweeps + wanted * run.problem.spacing
+    to_go = sum(max(needed - item.sweeps(run.problem), 0) for item in run.chains)
     return Progress(
         chain=chain.number,
         chains=len(run.chains),

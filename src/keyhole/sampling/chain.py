@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError
 from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.state import Floats, State
-from keyhole.kernels.sweep import run_sweeps
+from keyhole.kernels.sweep import fill_missing, run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
 from keyhole.sampling.evaluate import Draw, Scratch, evaluate_draw
 from keyhole.sampling.problem import Problem
@@ -43,7 +43,7 @@ class Position(NamedTuple):
     """Where a chain stands; nothing else decides how it goes on.
 
     sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: how many were made;
-    since: sweeps made since the last draw.
+    since: sweeps made since the last draw; below 0 at the start, while sweeps forget the rules.
     """
 
     state: State
@@ -93,8 +93,15 @@ class Chain:
 def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: Problem) -> Chain:
     """Put a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
-    state, work = start_state(first, problem.records, problem.prior, start)
-    return Chain(first, second, state, work)
+    state, _ = start_state(first, problem.records, problem.prior, start)
+    since = -problem.start_sweeps
+    return Chain(first, second, state, make_phase_work(problem, state, since), since=since)
+
+
+def make_phase_work(problem: Problem, state: State, since: int) -> Work:
+    """Allocate the scratch of the next sweep."""
+    prior = problem.start_prior if since < 0 else problem.prior
+    return make_state_work(problem.records, prior, len(state.weight))
 
 
 def find_position(chain: Chain) -> Position:
@@ -107,12 +114,11 @@ def find_position(chain: Chain) -> Position:
 def continue_from(position: Position, problem: Problem) -> Chain:
     """Return a chain at this position, with arrays of its own."""
     state = State(**{name: array.copy() for name, array in position.state._asdict().items()})
-    work = make_state_work(problem.records, problem.prior, len(state.weight))
     return Chain(
         rng=make_generator(position.sweep_rng),
         risk_rng=make_generator(position.risk_rng),
         state=state,
-        work=work,
+        work=make_phase_work(problem, state, position.since),
         before=position.draws,
         since=position.since,
     )
@@ -170,13 +176,18 @@ def advance(chain: Chain, problem: Problem) -> None:
 def run_one_sweep(chain: Chain, problem: Problem) -> None:
     """Make one sweep, with more room for profiles if it may need it."""
     clock = time.perf_counter()
-    while not run_sweeps(chain.rng, problem.records, problem.prior, chain.state, chain.work, 1):
+    records, prior = problem.records, problem.prior
+    if chain.since < 0:
+        records, prior = fill_missing(chain.rng, records, prior, chain.state), problem.start_prior
+    while not run_sweeps(chain.rng, records, prior, chain.state, chain.work, 1):
         if chain.work.status[0] != GROW:
             break
-        chain.state, chain.work = enlarge(problem.records, problem.prior, chain.state)
+        chain.state, chain.work = enlarge(records, prior, chain.state)
     if chain.work.status[0] != OK:
         raise KeyholeError("a chain ran out of room for profiles: please report this as a bug.")
     chain.since += 1
+    if chain.since == 0:
+        chain.work = make_phase_work(problem, chain.state, 0)
     chain.sampling_seconds += time.perf_counter() - clock
 
 

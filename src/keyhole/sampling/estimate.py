@@ -75,7 +75,7 @@ def check_memory(problem: Problem, settings: Settings) -> None:
 def time_draw(problem: Problem, settings: Settings, position: Position) -> float:
     """Return about how many seconds a draw of each chain takes: one sweep is tried out and thrown away."""
     started = time.perf_counter()
-    run_block(problem, position, 1, (1, 1), seconds=0.0)
+    run_block(problem, position._replace(since=max(position.since, 0)), 1, (1, 1), seconds=0.0)
     sweep = time.perf_counter() - started
     return 1.5 * problem.spacing * sweep * settings.chains / count_workers(settings)
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.sampling.chain import Block, KeptDraw, Position, Risks
+from keyhole.sampling.problem import Problem
 
 RECORD_BYTES = 100_000_000
 """Memory for the risks of single records, for each chain; beyond it every second kept draw is let go."""
@@ -67,9 +68,9 @@ class History:
         """Of which draws a block must bring the risks, and the profiles."""
         return self.risks.stride, self.kept.stride
 
-    def sweeps(self, spacing: int) -> int:
-        """Number of sweeps so far."""
-        return self.draws * spacing + self.position.since
+    def sweeps(self, problem: Problem) -> int:
+        """Number of sweeps so far, those of the start included."""
+        return problem.start_sweeps + self.draws * problem.spacing + self.position.since
 
 
 def start_history(number: int, start: int, position: Position, uniques: int) -> History:

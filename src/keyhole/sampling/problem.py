@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
-from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules
+from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules, no_rules
 from keyhole.sampling.events import Events, describe_blank_cells
 from keyhole.sampling.rules import count_moves, count_steps, make_rules, rules_cost
 from keyhole.sampling.start import make_prior, seat_missing
@@ -23,8 +23,15 @@ PARTICLES = 200
 EVALUATION_SHARE = 0.25
 """What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
 
+PROPOSALS, FEW_PROPOSALS = 4, 1
+"""Splits and merges that a sweep tries; few with rules, whose imputed people hold profiles together, and under `paper`,
+whose profiles are few and large, so that each costs a fifth of a sweep."""
+
 LABEL_PASSES = 8
 """Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
+
+START_SWEEPS = 400
+"""Sweeps that forget the rules, made before the first of a chain with rules."""
 
 MEMBERSHIP_SHARE = 0.2
 """What drawing concentrations and memberships together may cost, in sweeps for each sweep."""
@@ -37,11 +44,15 @@ class Problem:
     cell_level: int32 (uniques, J), the cells of the sample uniques; people: M, those outside the sample.
     shared_level, shared_count: int32 (cells, J), float64 (cells,), the cells that several records share, and how many.
     cell_events, shared_events: the same cells by their events where an answer is missing in any of them, else None.
+    start_prior, start_sweeps: the model of a chain's first sweeps, and how many they are. Splits and merges find the
+    profiles of a large file in seconds without rules, and hardly ever with them.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
     records: Records
     prior: Prior
+    start_prior: Prior
+    start_sweeps: int
     cell_level: NDArray[np.int32]
     shared_level: NDArray[np.int32]
     shared_count: Floats
@@ -84,8 +95,7 @@ def make_problem(
         settings.model,
         settings.prior,
         rules,
-        # With rules the imputed people hold profiles together: splits and merges of large ones are hardly ever made.
-        split_merge_proposals=4 if rules is None else 1,
+        split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" or rules is not None else PROPOSALS,
         balance_moves=balance_moves,
         glide_steps=glide_steps,
         membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
@@ -97,6 +107,8 @@ def make_problem(
     return Problem(
         records=seat_missing(sort_records(records, multiplier), prior),
         prior=prior,
+        start_prior=prior._replace(rules=no_rules(), split_merge_proposals=PROPOSALS, label_passes=LABEL_PASSES),
+        start_sweeps=0 if rules is None else START_SWEEPS,
         cell_level=cells,
         shared_level=shared,
         shared_count=shared_count,
@@ -106,7 +118,7 @@ def make_problem(
         profiles=settings.profiles,
         estimator=estimator,
         mc_draws=settings.mc_draws,
-        spacing=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 3), 50)),
+        spacing=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 1), 50)),
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
@@ -146,7 +158,7 @@ def exact_steps(variables: int) -> int:
 
 def guess_profiles(settings: Settings) -> int:
     """Return about how many profiles there will be."""
-    return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 40
+    return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 20
 
 
 def sweep_cost(records: Records, rules: Rules | None, balance_moves: int, glide_steps: int) -> float:

@@ -67,7 +67,7 @@ def run_chains(
     tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, keeper)
     run.round, run.before = start.round, start.seconds
-    run.first_sweeps = [chain.sweeps(problem.spacing) for chain in run.chains]
+    run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
     token = keeper.problem_hash if keeper is not None else fingerprint(problem)
     try:
         with open_workers(problem, token, settings, executor, run.clock.stopped) as workers:
@@ -164,6 +164,7 @@ def collect(chains: list[History], problem: Problem, settings: Settings, stopped
             "risk": sum(chain.risk_seconds for chain in chains) / workers,
         },
         target_ess=settings.target_ess,
+        start_sweeps=problem.start_sweeps,
     )
 
 

@@ -196,7 +196,8 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
             )
             _expect(item.level_profile.shape == (levels, len(item.weight)))
             chain.kept.items.append(item)
-    _expect(chain.draws == about.draws == len(chain.errors) and 0 <= about.since < problem.spacing)
+    _expect(chain.draws == about.draws == len(chain.errors))
+    _expect((0 if about.draws else -problem.start_sweeps) <= about.since < problem.spacing)
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
     chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds

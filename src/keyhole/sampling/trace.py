@@ -48,9 +48,10 @@ class Progress:
 
     def __str__(self) -> str:
         met = f"{self.gates_met} of {self.gates} conditions met, " if self.gates else ""
+        tau1 = f"tau1 so far {self.tau1:.1f}, " if self.draws else f"{self.sweeps:,} sweeps, "
         return (
             f"chain {self.chain + 1} of {self.chains}: {self.draws:,} of {self.wanted:,} draws in round {self.round}, "
-            f"{self.profiles} profiles, tau1 so far {self.tau1:.1f}, {met}{self.seconds:.0f} s"
+            f"{self.profiles} profiles, {tau1}{met}{self.seconds:.0f} s"
         )
 
 
@@ -69,6 +70,7 @@ class Trace:
     kept: weights and profiles of some draws, padded with zeros, by name, (chain, draw, ...).
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
+    start_sweeps: made before all others, without rules.
     """
 
     starts: tuple[int, ...]
@@ -85,3 +87,4 @@ class Trace:
     stopped: str
     seconds: dict[str, float]
     target_ess: int
+    start_sweeps: int = 0

@@ -1,0 +1,104 @@
+"""A chain with rules makes its first sweeps without them: they only find a place to start from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from keyhole.errors import Stopped
+from keyhole.kernels.state import Records
+from keyhole.sampling import Progress, blocks, run_chains
+from keyhole.sampling.chain import find_position, run_block, start_chain
+from keyhole.sampling.problem import START_SWEEPS, make_problem
+from keyhole.settings import make_settings
+from keyhole.zeros.boxes import confine, make_grid
+from keyhole.zeros.rule import Rule
+from keyhole.zeros.zeros import make_zeros
+from tests.unit.short_runs import SHORT, SIZES, digest, make_data
+
+FOREVER = 1e9
+
+
+def make_rules():
+    """Two cells that no record of the short file has."""
+    grid = make_grid(SIZES.tolist())
+    boxes = [
+        confine(grid, 0, [2]) & confine(grid, 1, [2]) & confine(grid, 2, [0]),
+        confine(grid, 0, [2]) & confine(grid, 1, [3]) & confine(grid, 2, [1]),
+    ]
+    return make_zeros((), [Rule(f"rule {x}", f"line {x}", "", "", (box,)) for x, box in enumerate(boxes)], grid)
+
+
+def pose(records=None, **options):
+    found, unique, population = make_data()
+    return make_problem(records or found, unique, population, make_settings(**SHORT | options), make_rules())
+
+
+def start(problem, profiles=5):
+    return find_position(start_chain(0, profiles, np.random.SeedSequence(7), problem))
+
+
+def test_without_rules_a_chain_starts_at_once():
+    records, unique, population = make_data()
+    problem = make_problem(records, unique, population, make_settings(**SHORT), None)
+    assert problem.start_sweeps == 0
+    assert start(problem).since == 0
+
+
+def test_nobody_is_imputed_before_the_rules_hold():
+    problem = replace(pose(), start_sweeps=30)
+    position = start(problem)
+    assert position.since == -30
+    imputed = []
+    for made in range(1, 61):
+        position = run_block(problem, position, 100, (1, 1), 0.0).position
+        imputed.append(int(position.state.impossible_total[0]))
+        expected = made - 30
+        assert (position.draws, position.since) == (
+            max(expected, 0) // problem.spacing,
+            min(expected, expected % problem.spacing),
+        )
+    assert not any(imputed[:30])
+    assert any(imputed[30:])
+
+
+@pytest.mark.parametrize("model", ["hdp", "mixed"])
+def test_a_start_is_the_same_sweep_by_sweep(model):
+    problem = replace(pose(model=model), start_sweeps=10)
+    whole = run_block(problem, start(problem), 4, (1, 1), FOREVER)
+    position = start(problem)
+    while position.draws < 4:
+        position = run_block(problem, position, 4, (1, 1), 0.0).position
+    assert all(np.array_equal(x, y) for x, y in zip(position.state, whole.position.state, strict=True))
+    assert position[1:] == whole.position[1:]
+
+
+def test_missing_answers_are_drawn_at_the_start_too():
+    records, _, _ = make_data()
+    level = records.level.copy()
+    level[::4, 1] = -1
+    problem = replace(pose(Records(level, (level >= 0).sum(axis=1), records.level_start)), start_sweeps=10)
+    state = run_block(problem, start(problem), 1, (1, 1), FOREVER).position.state
+    assert state.table_size.sum() == level.size
+    used = int(state.profile_total[0])
+    assert np.allclose(np.add.reduceat(state.level_profile[:, :used], records.level_start[:-1]), 1.0)
+
+
+def test_a_run_stopped_in_its_start_goes_on_bit_for_bit(tmp_path, monkeypatch):
+    data, rules, settings = make_data(), make_rules(), make_settings(**SHORT)
+    whole = run_chains(*data, settings, rules)
+    assert whole.start_sweeps == START_SWEEPS
+    monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.0)
+    stopped_at = []
+
+    def stop_in_the_start(event):
+        if isinstance(event, Progress) and event.sweeps >= 20:
+            stopped_at.append(event)
+            raise KeyboardInterrupt
+
+    with pytest.raises(Stopped):
+        run_chains(*data, settings, rules, stop_in_the_start, checkpoint=tmp_path)
+    assert (stopped_at[0].draws, stopped_at[0].sweeps) == (0, 20)
+    assert "profiles, 20 sweeps, " in str(stopped_at[0])
+    gone_on = run_chains(*data, settings, rules, checkpoint=tmp_path, resume=True)
+    assert digest(gone_on) == digest(whole)
