@@ -184,9 +184,9 @@ def test_events_tell_how_far_the_run_is(monkeypatch):
     progress = [event for event in events if isinstance(event, Progress)]
     assert {event.chain for event in progress} == {0, 1}
     last = progress[-1]
-    assert last.draws == last.wanted == 80
+    assert last.draws == last.wanted == 120
     assert last.sweeps == 240
-    assert last.round == 3
+    assert last.round == 6
     assert 0 <= last.gates_met < last.gates
     assert last.speed > 0
     assert last.left > 0

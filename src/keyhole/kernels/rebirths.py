@@ -101,6 +101,15 @@ def relabel_table(records, state, i, t, k):
 
 
 @inner
+def equal_rows(level, i, other):
+    """Say whether two records have the same answers."""
+    for j in range(level.shape[1]):
+        if level[i, j] != level[other, j]:
+            return False
+    return True
+
+
+@inner
 def draw_rebirths(rng, records, prior, state, work, share):
     """Let every table of every record choose once; return 1 - p_0. The grid must be filled, and stays so."""
     n = records.level.shape[0]
@@ -108,6 +117,9 @@ def draw_rebirths(rng, records, prior, state, work, share):
     cap = SMALL / n
     unused = share_of_unused(weight, profiles, tables, cap, work.profile_shape)
     backwards = rng.random() < 0.5
+    fresh = 0.0
+    # Most records sit at one table, and equal ones are neighbours: until a profile comes or goes they weigh the same.
+    weighed = -1
     for place in range(n):
         i = n - 1 - place if backwards else place
         for turn in range(state.table_total[i]):
@@ -121,7 +133,10 @@ def draw_rebirths(rng, records, prior, state, work, share):
             else:
                 e = draw_cumulative(rng, work.profile_shape, profiles) if unused > 0.0 else -1
                 q = min(weight[e], cap) / unused if e >= 0 else 1.0
-            fresh = weigh_table(records, state, i, t, own, alone, profiles, work.product)
+            shared = state.table_total[i] == 1 and not alone
+            if not (shared and weighed >= 0 and equal_rows(records.level, i, weighed)):
+                fresh = weigh_table(records, state, i, t, own, alone, profiles, work.product)
+                weighed = i if shared else -1
             known = work.product[profiles - 1]
             open_weight = weight[e] / q * fresh if e >= 0 and q > 0.0 else 0.0
             if rng.random() * (known + open_weight) < known:
@@ -139,6 +154,8 @@ def draw_rebirths(rng, records, prior, state, work, share):
                 rng, prior.rules, work.grid, n, records.level_start, weight, state.level_profile, work.set_factor,
                 state.seating, e, share,
             )  # fmt: skip
+            if accepted:
+                weighed = -1
             if accepted and k != own:
                 relabel_table(records, state, i, t, k)
                 unused = share_of_unused(weight, profiles, tables, cap, work.profile_shape)

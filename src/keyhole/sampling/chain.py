@@ -19,7 +19,7 @@ from keyhole.kernels.sweep import fill_missing, run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
 from keyhole.sampling.evaluate import Draw, Scratch, evaluate_draw
 from keyhole.sampling.problem import Problem
-from keyhole.sampling.start import enlarge, make_state_work, start_state
+from keyhole.sampling.start import enlarge, leave_start, make_state_work, start_state
 
 Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
 """r1 and r2 of the sample uniques in one draw."""
@@ -43,7 +43,7 @@ class Position(NamedTuple):
     """Where a chain stands; nothing else decides how it goes on.
 
     sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: how many were made;
-    since: sweeps made since the last draw; below 0 at the start, while sweeps forget the rules.
+    since: sweeps made since the last draw; below 0 at the start, while sweeps follow Problem.start_prior.
     """
 
     state: State
@@ -188,6 +188,7 @@ def run_one_sweep(chain: Chain, problem: Problem) -> None:
     chain.since += 1
     if chain.since == 0:
         chain.work = make_phase_work(problem, chain.state, 0)
+        leave_start(chain.rng, problem.records, problem.prior, chain.state, chain.work)
     chain.sampling_seconds += time.perf_counter() - clock
 
 

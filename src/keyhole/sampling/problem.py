@@ -30,8 +30,9 @@ whose profiles are few and large, so that each costs a fifth of a sweep."""
 LABEL_PASSES = 8
 """Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
 
-START_SWEEPS = 400
-"""Sweeps that forget the rules, made before the first of a chain with rules."""
+START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
+"""Sweeps under the prior `adaptive` and without rules, made before the first of a chain with rules or under `paper`;
+fewer when they would visit more answers than this."""
 
 MEMBERSHIP_SHARE = 0.2
 """What drawing concentrations and memberships together may cost, in sweeps for each sweep."""
@@ -45,7 +46,8 @@ class Problem:
     shared_level, shared_count: int32 (cells, J), float64 (cells,), the cells that several records share, and how many.
     cell_events, shared_events: the same cells by their events where an answer is missing in any of them, else None.
     start_prior, start_sweeps: the model of a chain's first sweeps, and how many they are. Splits and merges find the
-    profiles of a large file in seconds without rules, and hardly ever with them.
+    profiles of a large file in seconds without rules, and hardly ever with them; under `paper` they find too few, and
+    from the many of `adaptive` the chain merges its way down.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
@@ -107,8 +109,10 @@ def make_problem(
     return Problem(
         records=seat_missing(sort_records(records, multiplier), prior),
         prior=prior,
-        start_prior=prior._replace(rules=no_rules(), split_merge_proposals=PROPOSALS, label_passes=LABEL_PASSES),
-        start_sweeps=0 if rules is None else START_SWEEPS,
+        start_prior=prior._replace(
+            adaptive=True, rules=no_rules(), split_merge_proposals=PROPOSALS, label_passes=LABEL_PASSES
+        ),
+        start_sweeps=0 if rules is None and prior.adaptive else count_start_sweeps(records),
         cell_level=cells,
         shared_level=shared,
         shared_count=shared_count,
@@ -118,11 +122,16 @@ def make_problem(
         profiles=settings.profiles,
         estimator=estimator,
         mc_draws=settings.mc_draws,
-        spacing=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 1), 50)),
+        spacing=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 2), 50)),
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
     )
+
+
+def count_start_sweeps(records: Records) -> int:
+    """Return how many sweeps a chain makes to find its start."""
+    return int(min(max(START_ANSWERS / max(records.level.size, 1), FEWEST_START_SWEEPS), START_SWEEPS))
 
 
 def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:

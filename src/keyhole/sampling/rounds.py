@@ -1,4 +1,4 @@
-"""Run until it is right: rounds of doubling length, and the gates after each.
+"""Run until it is right: rounds of doubling length, and the gates at the end and half way through each.
 
 Every round brings each chain to a given number of draws, block by block, wherever the blocks run. The warm-up to
 discard is the shortest of a few shares of the draws with which all gates are met. Nothing but the time limit depends
@@ -63,7 +63,7 @@ def run_chains(
     compile_seconds = time.perf_counter() - clock
     start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
     seconds = time_draw(problem, settings, start.chains[-1].position)
-    estimate = describe_estimate(problem, settings, seconds, FIRST_ROUND * 2**start.round)
+    estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round))
     tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, keeper)
     run.round, run.before = start.round, start.seconds
@@ -76,6 +76,12 @@ def run_chains(
         raise KeyholeError("a worker ended unexpectedly, perhaps for want of memory: use fewer workers.") from None
     more = {"compile": compile_seconds, "checkpoint": 0.0 if keeper is None else keeper.seconds, "earlier": run.before}
     return replace(trace, seconds={**trace.seconds, **more})
+
+
+def count_wanted(rounds: int) -> int:
+    """Return the draws of each chain at the next look: 200, 300, 400, 600, 800, 1,200, ..."""
+    doubled = FIRST_ROUND << rounds // 2
+    return doubled + doubled // 2 * (rounds % 2)
 
 
 def start_histories(problem: Problem, settings: Settings) -> list[History]:
@@ -111,7 +117,7 @@ def run_until_stopped(run: Run, workers: Workers) -> Trace:
     settings, problem = run.settings, run.problem
     most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, FEWEST)
     while True:
-        wanted = FIRST_ROUND * 2**run.round
+        wanted = count_wanted(run.round)
         wanted = wanted if most is None else min(wanted, most)
         run_round(run, workers, wanted)
         complete = all(chain.draws >= wanted for chain in run.chains)

@@ -109,6 +109,16 @@ def start_state(
     return state, work
 
 
+def leave_start(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work) -> None:
+    """Give back what `paper` keeps fixed after sweeps that learned it, and draw weights and profiles to go with it."""
+    if prior.adaptive:
+        return
+    fresh = empty_state(records, 0)
+    state.base_strength[:], state.base_level[:] = fresh.base_strength, fresh.base_level
+    state.record_concentration[:] = fresh.record_concentration
+    settle(rng, records, prior, state, work)
+
+
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:
     """Allocate scratch that goes with a state of this capacity."""
     n, variables = records.level.shape

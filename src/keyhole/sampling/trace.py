@@ -70,7 +70,7 @@ class Trace:
     kept: weights and profiles of some draws, padded with zeros, by name, (chain, draw, ...).
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
-    start_sweeps: made before all others, without rules.
+    start_sweeps: made before all others, without rules and under the prior `adaptive`.
     """
 
     starts: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""A chain with rules makes its first sweeps without them: they only find a place to start from."""
+"""The first sweeps of a chain with rules, or under `paper`, only find a place to start from."""
 
 from dataclasses import replace
 
@@ -9,7 +9,8 @@ from keyhole.errors import Stopped
 from keyhole.kernels.state import Records
 from keyhole.sampling import Progress, blocks, run_chains
 from keyhole.sampling.chain import find_position, run_block, start_chain
-from keyhole.sampling.problem import START_SWEEPS, make_problem
+from keyhole.sampling.problem import START_SWEEPS, count_start_sweeps, make_problem
+from keyhole.sampling.start import start_state
 from keyhole.settings import make_settings
 from keyhole.zeros.boxes import confine, make_grid
 from keyhole.zeros.rule import Rule
@@ -43,6 +44,31 @@ def test_without_rules_a_chain_starts_at_once():
     problem = make_problem(records, unique, population, make_settings(**SHORT), None)
     assert problem.start_sweeps == 0
     assert start(problem).since == 0
+
+
+@pytest.mark.parametrize("rules", [None, make_rules()], ids=["no rules", "rules"])
+@pytest.mark.parametrize("model", ["hdp", "mixed"])
+def test_what_paper_keeps_fixed_is_learned_at_the_start_only(model, rules):
+    records, unique, population = make_data()
+    settings = make_settings(**SHORT | {"model": model, "prior": "paper"})
+    problem = make_problem(records, unique, population, settings, rules)
+    assert problem.start_sweeps == START_SWEEPS
+    problem = replace(problem, start_sweeps=20)
+    fixed, _ = start_state(np.random.default_rng(1), records, problem.prior, 5)
+    names = ["base_strength", "base_level", *([] if model == "mixed" else ["record_concentration", "seating"])]
+    position = start(problem)
+    for made in range(1, 31):
+        position = run_block(problem, position, 100, (1, 1), 0.0).position
+        same = [np.array_equal(getattr(position.state, name), getattr(fixed, name)) for name in names]
+        assert not any(same) if made < 20 else all(same)
+
+
+def test_large_files_have_a_shorter_start():
+    def sized(records):
+        return Records(np.zeros((records, 10), np.int32), np.full(records, 10), np.arange(11))
+
+    sweeps = [count_start_sweeps(sized(n)) for n in (0, 10, 20_000, 40_000, 100_000, 1_000_000)]
+    assert sweeps == [400, 400, 400, 200, 80, 20]
 
 
 def test_nobody_is_imputed_before_the_rules_hold():
