@@ -72,9 +72,10 @@ def test_sizes_in_words(size, told):
 
 
 MEASURE = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
 import numpy as np
+from benchmarks.machine import peak_megabytes
 from keyhole.kernels.state import Records
 from keyhole.sampling import run_chains, diagnose
 from keyhole.sampling.estimate import estimate_memory
@@ -96,7 +97,7 @@ expected = estimate_memory(problem, settings, draws)
 trace = run_chains(*data, settings)
 summarise_risk(trace, True)
 diagnose(trace)
-print(expected / (1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+print(expected / (2**20 * peak_megabytes() - before))
 """
 SHAPES = [
     (120, 4, 5, 4, 40),
