@@ -218,13 +218,6 @@ ZEROS_BUGS = (
         REBIRTHS,
     ),
     Bug(
-        "weights of equal records kept when a profile comes or goes",
-        "rebirths.py",
-        "            if accepted:\n                weighed = -1\n",
-        "",
-        REBIRTHS,
-    ),
-    Bug(
         "profiles glide without (1 - p_0)^-n",
         "glide_slope.py",
         "return density - people * math.log(share), share",
