@@ -80,7 +80,7 @@ def time_draw(problem: Problem, settings: Settings, position: Position) -> float
     return 1.5 * problem.spacing * sweep * settings.chains / count_workers(settings)
 
 
-def describe_estimate(problem: Problem, settings: Settings, seconds_per_draw: float, first_round: int) -> str:
+def describe_estimate(problem: Problem, settings: Settings, seconds_per_draw: float, first_round: float) -> str:
     """Say what a run will need at most, and when its first verdict comes."""
     draws = int(settings.time_limit / seconds_per_draw)
     if settings.max_sweeps is not None:
