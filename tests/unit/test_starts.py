@@ -7,10 +7,11 @@ import pytest
 
 from keyhole.errors import Stopped
 from keyhole.kernels.state import Records
+from keyhole.kernels.sweep import run_sweeps
 from keyhole.sampling import Progress, blocks, run_chains
 from keyhole.sampling.chain import find_position, run_block, start_chain
 from keyhole.sampling.problem import START_SWEEPS, count_start_sweeps, make_problem
-from keyhole.sampling.start import start_state
+from keyhole.sampling.start import make_state_work, start_state
 from keyhole.settings import make_settings
 from keyhole.zeros.boxes import confine, make_grid
 from keyhole.zeros.rule import Rule
@@ -61,6 +62,17 @@ def test_what_paper_keeps_fixed_is_learned_at_the_start_only(model, rules):
         position = run_block(problem, position, 100, (1, 1), 0.0).position
         same = [np.array_equal(getattr(position.state, name), getattr(fixed, name)) for name in names]
         assert not any(same) if made < 20 else all(same)
+
+
+def test_scratch_of_the_start_does_not_serve_the_rules():
+    problem = pose()
+    chain = start_chain(0, 5, np.random.SeedSequence(7), problem)
+    with pytest.raises(ValueError, match="made for another prior"):
+        run_sweeps(chain.rng, problem.records, problem.prior, chain.state, chain.work, 1)
+    work = make_state_work(problem.records, problem.prior, len(chain.state.weight))
+    more = problem.prior._replace(split_merge_proposals=2)
+    with pytest.raises(ValueError, match="made for another prior"):
+        run_sweeps(chain.rng, problem.records, more, chain.state, work, 1)
 
 
 def test_large_files_have_a_shorter_start():

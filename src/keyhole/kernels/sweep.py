@@ -82,6 +82,9 @@ def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: 
     sticks of draw_impossible), but there must be room for very many. This loop is
     not compiled: that would take ten seconds and save five microseconds a sweep.
     """
+    boxes = len(prior.rules.box_start) - 1
+    if len(work.box_probability) != boxes or (boxes and len(work.leaf) < 3 * prior.split_merge_proposals):
+        raise ValueError("this scratch was made for another prior: kernels would write beyond its end.")
     for done in range(sweeps):
         work.status[0] = OK
         room = 128 + (60 * int(state.weight_concentration[0] + 1.0) if len(work.box_probability) else 0)
