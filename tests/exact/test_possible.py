@@ -49,7 +49,7 @@ def draw_cells(rng, draw: Draw, model: Model, rules, people: int, record=None) -
     else:
         fill_mixed_seating(*(record or draw.hyper.record), seating)
     out = np.zeros((people, len(LEVELS)), np.int32)
-    work = make_cell_work(3, len(weight), lanes=1)
+    work = make_cell_work(3, len(weight))
     draw_possible_people(rng, rules, weight, np.array(rows).T.copy(), len(weight), seating, START, work, out)
     return Counter(map(tuple, (out - START[:-1]).tolist()))
 

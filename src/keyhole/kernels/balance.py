@@ -136,8 +136,9 @@ def prepare_grid(rng, records, prior, state, work):
 def sum_all(phi):
     """Return the sum over boxes of phi for the set of all variables."""
     value = 0.0
-    for lane in range(phi.shape[1]):
-        value += phi[phi.shape[0] - 1, lane]
+    for group in range(phi.shape[0]):
+        for lane in range(phi.shape[2]):
+            value += phi[group, -1, lane]
     return value
 
 
@@ -148,7 +149,7 @@ def move_profiles(rng, records, prior, state, work, share):
     weight, profiles, set_factor = state.weight, state.profile_total[0], work.set_factor
     possible_grid = rules.grid_possible[0] == 1
     confined = rules.grid_set.shape[0]
-    slope = state.seating[confined, 1] * grid.factorial[confined - 1] * (1.0 if possible_grid else -1.0)
+    slope = state.seating[confined, 1] * grid.scale[-1] * (1.0 if possible_grid else -1.0)
     tables, real_profiles = 0, 0
     for k in range(profiles):
         tables += state.profile_tables[k]
@@ -197,7 +198,7 @@ def move_profiles(rng, records, prior, state, work, share):
             multiply_out(rules.grid_set, set_factor, k, grid.factor, grid.own)
             if j >= 0:
                 swap_levels(rules, j, records.level_start, grid.level, state.level_profile, set_factor, k)
-            move_phi(grid.phi.ravel(), grid.own.ravel(), grid.moved.ravel(), weight[k], new, scale, grid.trial.ravel())
+            move_phi(grid.phi, grid.own, grid.moved, weight[k], new, scale, grid.trial)
             new_share = sum_grid(grid.trial, state.seating, possible_grid, grid)
             accepted = new_share > 0.0 and new_share > change
             if accepted:

@@ -3,8 +3,9 @@
 P(box) by cells.py on the box's confined variables only, with theta_{j,A} = sum over x in A of theta_{j,x}.
 """
 
-from keyhole.kernels.cells import fill_blocks, sum_partitions
+from keyhole.kernels.cells import fill_blocks
 from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.partitions import sum_partitions
 
 
 @kernel
@@ -31,7 +32,7 @@ def sum_box(start, member_set, box, weight, profiles, set_factor, cells):
         weight, profiles, size, 0, cells.factor, cells.low, cells.high, cells.phi, cells.block, cells.members,
         cells.factorial,
     )  # fmt: skip
-    sum_partitions(size, cells.block, cells.sums, cells.total, cells.members)
+    sum_partitions(size, cells.block, cells.sums, cells.total, cells.partitions)
     return size
 
 

@@ -10,9 +10,10 @@ S running over sets of variables before j.
 
 import math
 
-from keyhole.kernels.cells import sum_blocks
-from keyhole.kernels.grid import multiply_out, sum_grid
+from keyhole.kernels.grid import add_rows, multiply_out, sum_grid
 from keyhole.kernels.jit import inner
+from keyhole.kernels.lanes import LANES, load, spread, store
+from keyhole.kernels.partitions import add_products
 
 
 @inner
@@ -74,9 +75,8 @@ def find_density(glide, rows, grid, people, possible, moving, places, others):
     weight, chosen = rows.weight, rows.chosen
     density = normalise_weights(glide, chosen, places, weight)
     scale = weight[chosen[moving]] / others if places > moving else 0.0
-    for mask in range(grid.trial.shape[0]):
-        for lane in range(grid.trial.shape[1]):
-            grid.trial[mask, lane] = scale * glide.rest[mask, lane]
+    grid.trial[:] = 0.0
+    add_rows(grid.trial, glide.rest, scale)
     for x in range(moving):
         k = chosen[x]
         for y in range(rows.grid_variable.shape[0]):
@@ -86,9 +86,7 @@ def find_density(glide, rows, grid, people, possible, moving, places, others):
             )
         fill_sets(rows, glide.level[k], k)
         multiply_out(rows.grid_set, rows.set_factor, k, grid.factor, grid.own)
-        for mask in range(grid.trial.shape[0]):
-            for lane in range(grid.trial.shape[1]):
-                grid.trial[mask, lane] += weight[k] * grid.own[mask, lane]
+        add_rows(grid.trial, grid.own, weight[k])
     share = sum_grid(grid.trial, rows.seating, possible, grid)
     if not share > 0.0:
         return -math.inf, 0.0
@@ -98,54 +96,62 @@ def find_density(glide, rows, grid, people, possible, moving, places, others):
 @inner
 def fill_slope(seating, grid, with_first, slope):
     """Fill G of every set of variables and every box, from the sums of the grid."""
-    sets, lanes = grid.block.shape
-    variables = grid.factor.shape[0]
-    for others in range(sets >> 1):
-        sum_blocks(grid.block, grid.sums, grid.members, 0, others, 1, with_first[others])
-    for lane in range(lanes):
-        slope[0, lane] = 0.0
-    for mask in range(1, sets):
-        left = sets - 1 - mask
-        scale = grid.factorial[grid.members[mask] - 1]
-        for lane in range(lanes):
-            slope[mask, lane] = scale * seating[variables, 1] if left == 0 else 0.0
-        for b in range(grid.members[left]):
-            weight = scale * seating[variables, b + 2]
-            for lane in range(lanes):
-                value = with_first[left >> 1, b, lane] if left & 1 else grid.sums[left >> 1, b, lane]
-                slope[mask, lane] += weight * value
+    groups, half, variables = with_first.shape[:3]
+    sets, partitions = 2 * half, grid.partitions
+    for group in range(groups):
+        first, last = partitions.with_first[0], partitions.with_first[half]
+        add_products(partitions, first, last, grid.block[group], grid.sums[group], with_first[group], 0)
+        store(slope, group * sets, spread(0.0))
+        store(slope, group * sets + sets - 1, spread(grid.scale[sets - 1] * seating[variables, 1]))
+        for mask in range(1, sets - 1):
+            left = sets - 1 - mask
+            row = (group * half + (left >> 1)) * variables
+            value = spread(0.0)
+            rest = left
+            b = 2
+            while rest > 0:
+                # As many terms as the set has variables: one is taken off at a time.
+                weight = spread(grid.scale[mask] * seating[variables, b])
+                value = value + weight * (load(with_first, row) if left & 1 else load(grid.sums, row))
+                rest &= rest - 1
+                row += 1
+                b += 1
+            store(slope, group * sets + mask, value)
 
 
 @inner
 def fold_profile(grid_set, slope, factor, own, fold, set_slope):
     """Return dF_0 of one profile over all boxes, and write its slope by set of levels; `own` has its products."""
-    variables, lanes = grid_set.shape
+    variables, boxes = grid_set.shape
     sets = 1 << variables
-    half = sets >> 1
-    for mask in range(half):
-        for lane in range(lanes):
-            fold[sets + half + mask, lane] = slope[half + mask, lane]
-            fold[half + mask, lane] = slope[mask, lane] + factor[variables - 1, lane] * slope[half + mask, lane]
-    for j in range(variables - 2, -1, -1):
-        half = 1 << j
-        for mask in range(half):
-            for lane in range(lanes):
-                fold[half + mask, lane] = fold[2 * half + mask, lane] + factor[j, lane] * fold[3 * half + mask, lane]
-    for s in range(set_slope.shape[0]):
-        set_slope[s] = 0.0
-    for j in range(variables):
-        half = 1 << j
-        for lane in range(lanes):
-            fold[0, lane] = 0.0
-        for mask in range(half):
-            for lane in range(lanes):
-                fold[0, lane] += own[mask, lane] * fold[3 * half + mask, lane]
-        for lane in range(lanes):
-            if grid_set[j, lane] >= 0:
-                set_slope[grid_set[j, lane]] += fold[0, lane]
+    set_slope[:] = 0.0
     value = 0.0
-    for lane in range(lanes):
-        value += fold[1, lane]
+    for group in range(own.shape[0]):
+        base, lanes = group * sets, min(LANES, boxes - group * LANES)
+        # F_f = G would stand at 2^f and on; only its upper half is read again.
+        half = sets >> 1
+        x = load(factor, group * variables + variables - 1)
+        for mask in range(half):
+            upper = load(slope, base + half + mask)
+            store(fold, sets + half + mask, upper)
+            store(fold, half + mask, load(slope, base + mask) + x * upper)
+        for j in range(variables - 2, -1, -1):
+            half = 1 << j
+            x = load(factor, group * variables + j)
+            for mask in range(half):
+                store(fold, half + mask, load(fold, 2 * half + mask) + x * load(fold, 3 * half + mask))
+        for j in range(variables):
+            half = 1 << j
+            total = spread(0.0)
+            for mask in range(half):
+                total = total + load(own, base + mask) * load(fold, 3 * half + mask)
+            store(fold, 0, total)
+            for lane in range(lanes):
+                s = grid_set[j, group * LANES + lane]
+                if s >= 0:
+                    set_slope[s] += fold[0, lane]
+        for lane in range(lanes):
+            value += fold[1, lane]
     return value
 
 
@@ -160,9 +166,10 @@ def fill_slopes(glide, rows, grid, people, possible, moving, places, others, sha
         k = chosen[x]
         value = 0.0
         if x == moving:
-            for mask in range(grid.trial.shape[0]):
-                for lane in range(grid.trial.shape[1]):
-                    value += glide.rest[mask, lane] * glide.slope[mask, lane]
+            for row in range(glide.rest.shape[0]):
+                for mask in range(glide.rest.shape[1]):
+                    for lane in range(LANES):
+                        value += glide.rest[row, mask, lane] * glide.slope[row, mask, lane]
             value /= others
         else:
             multiply_out(rows.grid_set, rows.set_factor, k, grid.factor, grid.own)

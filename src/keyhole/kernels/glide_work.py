@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keyhole.kernels.grid import count_groups
 from keyhole.kernels.jit import inner
+from keyhole.kernels.lanes import LANES, lane_zeros
 from keyhole.kernels.state import Floats, Integers, Rules
 
 
@@ -14,13 +16,13 @@ class Glide(NamedTuple):
     level, log_level, level_shape, level_mass, level_momentum, level_slope : float64 (P, levels)
         Of the profiles that move, row by row. Where log_level is -inf the level stands still, or no rule confines it.
     log_weight, weight_shape, weight_mass, weight_momentum, weight_slope, weight_before : float64 (P + 1,)
-    rest : float64 (2^U and more, L)
-        phi of the profiles that do not move.
-    with_first : float64 (2^(U-1), U, L)
+    rest : float64 (G, 2^U, 16)
+        phi of the profiles that do not move; G groups of boxes (grid.py).
+    with_first : float64 (G, 2^(U-1), U, 16)
         A(S, b) for sets with the first variable, at index (mask of S) >> 1 and b - 1.
-    slope : float64 (2^U and more, L)
-        G.
-    fold : float64 (2^(U+1), L)
+    slope : float64 (G, 2^U, 16)
+        G of glide_slope.py.
+    fold : float64 (2^(U+1), 16)
         F_j at 2^j and on; row 0 for sums.
     set_slope : float64 (S,)
     """
@@ -49,27 +51,30 @@ class GlideWork(NamedTuple):
 
     levels : float64 (6, P, levels)
     weights : float64 (6, P + 1)
-    sets : float64 (3, 2^(U+1), L)
-    with_first : float64 (2^(U-1), U, L)
+    sets : float64 (2, G, 2^U, 16)
+    fold : float64 (2^(U+1), 16)
+    with_first : float64 (G, 2^(U-1), U, 16)
     set_slope : float64 (S,)
     """
 
     levels: Floats
     weights: Floats
     sets: Floats
+    fold: Floats
     with_first: Floats
     set_slope: Floats
 
 
 def make_glide_work(rules: Rules, levels: int, capacity: int) -> GlideWork:
     """Allocate scratch for these rules; none without them."""
-    variables, lanes = rules.grid_set.shape
-    sets = 1 << variables if lanes else 0
+    groups, variables = count_groups(rules), max(rules.grid_set.shape[0], 1)
+    sets = 1 << variables
     return GlideWork(
-        levels=np.zeros((6, capacity, levels) if lanes else (6, 0, 0)),
-        weights=np.zeros((6, capacity + 1 if lanes else 0)),
-        sets=np.zeros((3, 2 * sets, lanes)),
-        with_first=np.zeros((sets // 2, max(variables, 1), lanes)),
+        levels=np.zeros((6, capacity, levels) if groups else (6, 0, 0)),
+        weights=np.zeros((6, capacity + 1 if groups else 0)),
+        sets=lane_zeros((2, groups, sets, LANES)),
+        fold=lane_zeros((2 * sets if groups else 0, LANES)),
+        with_first=lane_zeros((groups, sets // 2, variables, LANES)),
         set_slope=np.zeros(len(rules.set_variable)),
     )
 
@@ -80,7 +85,7 @@ def make_glide(work):
     levels, weights, sets = work.levels, work.weights, work.sets
     return Glide(
         levels[0], levels[1], levels[2], levels[3], levels[4], levels[5], weights[0], weights[1], weights[2],
-        weights[3], weights[4], weights[5], sets[0], work.with_first, sets[1], sets[2], work.set_slope,
+        weights[3], weights[4], weights[5], sets[0], work.with_first, sets[1], work.fold, work.set_slope,
     )  # fmt: skip
 
 

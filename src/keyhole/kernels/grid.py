@@ -1,28 +1,32 @@
 """1 - p_0 for a profile that moves: boxes on one list of variables, side by side as the lanes of cells.py.
 
 `phi` holds sum_k beta_k prod_j theta_kj(set) for all sets of variables and all boxes, so that a profile that changes
-costs no sum over the others. A box that leaves a variable free has the factor one there.
+costs no sum over the others. A box that leaves a variable free has the factor one there. Boxes come in groups of
+sixteen; a lane without a box has the factor zero, and so the probability zero.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.cells import sum_partitions
 from keyhole.kernels.jit import inner
-from keyhole.kernels.state import Floats, Integers, Rules
+from keyhole.kernels.lanes import LANES, at_least_zero, lane_zeros, load, spread, store
+from keyhole.kernels.partitions import Partitions, make_partitions, sum_partitions
+from keyhole.kernels.state import Floats, Rules
 
 
 class Grid(NamedTuple):
-    """Scratch for L boxes on the same U variables.
+    """Scratch for G groups of boxes on the same U variables.
 
-    phi, trial : float64 (2^U, L)
+    phi, trial : float64 (G, 2^U, 16)
         For every set of variables; trial: after the proposed move.
-    own, moved : float64 (2^U, L)
+    own, moved : float64 (G, 2^U, 16)
         Product over the set for the profile that moves, before and after.
-    block, sums, total, members, factorial :
-        As in cells.py.
-    factor : float64 (U, L)
+    block, sums, total, partitions :
+        As in cells.py, for every group; with the sums of all sets.
+    scale : float64 (2^U,)
+        (|T| - 1)! of every set T of variables.
+    factor : float64 (G, U, 16)
     level : float64 (levels,)
         The proposed rows.
     """
@@ -34,28 +38,33 @@ class Grid(NamedTuple):
     block: Floats
     sums: Floats
     total: Floats
-    members: Integers
-    factorial: Floats
+    partitions: Partitions
+    scale: Floats
     factor: Floats
     level: Floats
 
 
+def count_groups(rules: Rules) -> int:
+    """Return how many groups of sixteen the boxes make."""
+    return -(-rules.grid_set.shape[1] // LANES)
+
+
 def make_grid(rules: Rules, levels: int) -> Grid:
     """Allocate scratch for these rules."""
-    variables, lanes = rules.grid_set.shape
-    sets = 1 << variables if lanes else 1
-    members = np.array([mask.bit_count() for mask in range(sets)], np.int64)
+    groups, variables = count_groups(rules), max(rules.grid_set.shape[0], 1)
+    sets = 1 << variables
+    factorial = np.cumprod([1.0, 1.0, *range(1, variables)])
     return Grid(
-        phi=np.zeros((sets, lanes)),
-        trial=np.zeros((sets, lanes)),
-        own=np.zeros((sets, lanes)),
-        moved=np.zeros((sets, lanes)),
-        block=np.zeros((sets, lanes)),
-        sums=np.zeros((max(sets // 2, 1), max(variables, 1), lanes)),
-        total=np.zeros((max(variables, 1), lanes)),
-        members=members,
-        factorial=np.cumprod([1.0, *range(1, variables + 1)]),
-        factor=np.zeros((variables, lanes)),
+        phi=lane_zeros((groups, sets, LANES)),
+        trial=lane_zeros((groups, sets, LANES)),
+        own=lane_zeros((groups, sets, LANES)),
+        moved=lane_zeros((groups, sets, LANES)),
+        block=lane_zeros((groups, sets, LANES)),
+        sums=lane_zeros((groups, sets // 2, variables, LANES)),
+        total=lane_zeros((groups, variables, LANES)),
+        partitions=make_partitions(variables, with_all=True),
+        scale=factorial[np.bitwise_count(np.arange(sets))],
+        factor=lane_zeros((groups, variables, LANES)),
         level=np.zeros(levels),
     )
 
@@ -63,51 +72,63 @@ def make_grid(rules: Rules, levels: int) -> Grid:
 @inner
 def multiply_out(grid_set, set_factor, k, factor, out):
     """Fill `out` with the product over every set of variables of profile k's probability of the box's levels."""
-    variables, lanes = grid_set.shape
-    for lane in range(lanes):
-        out[0, lane] = 1.0
+    variables, boxes = grid_set.shape
     for j in range(variables):
-        half = 1 << j
-        for lane in range(lanes):
-            s = grid_set[j, lane]
-            factor[j, lane] = set_factor[s, k] if s >= 0 else 1.0
-        for mask in range(half):
-            for lane in range(lanes):
-                out[half + mask, lane] = out[mask, lane] * factor[j, lane]
+        for box in range(boxes):
+            s = grid_set[j, box]
+            factor[box // LANES, j, box % LANES] = set_factor[s, k] if s >= 0 else 1.0
+    for group in range(out.shape[0]):
+        first = group * out.shape[1]
+        store(out, first, spread(1.0))
+        for j in range(variables):
+            half = 1 << j
+            x = load(factor, group * variables + j)
+            for row in range(first, first + half):
+                store(out, half + row, load(out, row) * x)
+
+
+@inner
+def add_rows(out, source, weight):
+    """Add a multiple of one array to another, row by row."""
+    times = spread(weight)
+    for row in range(out.size // LANES):
+        store(out, row, load(out, row) + times * load(source, row))
 
 
 @inner
 def fill_phi(grid_set, weight, profiles, set_factor, factor, own, phi):
     """Fill phi anew, profile by profile."""
-    phi[:, :] = 0.0
+    phi[:] = 0.0
     for k in range(profiles):
         if weight[k] == 0.0:
             continue
         multiply_out(grid_set, set_factor, k, factor, own)
-        for mask in range(own.shape[0]):
-            for lane in range(own.shape[1]):
-                phi[mask, lane] += weight[k] * own[mask, lane]
+        add_rows(phi, own, weight[k])
 
 
 @inner
 def share_of_total(total, seating, possible):
     """Return 1 - p_0 from the sums of all boxes, which are the possible ones or the impossible ones."""
-    variables, lanes = total.shape
+    groups, variables = total.shape[:2]
     value = 0.0
-    for b in range(variables):
-        for lane in range(lanes):
-            value += seating[variables, b + 1] * total[b, lane]
+    for group in range(groups):
+        for b in range(variables):
+            for lane in range(LANES):
+                value += seating[variables, b + 1] * total[group, b, lane]
     return value if possible else 1.0 - value
 
 
 @inner
 def sum_grid(phi, seating, possible, grid):
     """Fill grid.total with A(all, b) of every box; return 1 - p_0."""
-    for mask in range(1, phi.shape[0]):
-        scale = grid.factorial[grid.members[mask] - 1]
-        for lane in range(phi.shape[1]):
-            grid.block[mask, lane] = scale * phi[mask, lane]
-    sum_partitions(grid.factor.shape[0], grid.block, grid.sums, grid.total, grid.members)
+    groups, sets = phi.shape[:2]
+    for group in range(groups):
+        for mask in range(1, sets):
+            row = group * sets + mask
+            store(grid.block, row, spread(grid.scale[mask]) * load(phi, row))
+        sum_partitions(
+            grid.factor.shape[1], grid.block[group], grid.sums[group], grid.total[group], grid.partitions
+        )
     return share_of_total(grid.total, seating, possible)
 
 
@@ -129,8 +150,10 @@ def multiply_all(grid_set, set_factor, k):
 @inner
 def move_phi(phi, own, moved, weight, new, scale, out):
     """Write phi after one profile has moved and the weights of all others were multiplied by `scale`."""
-    for x in range(phi.shape[0]):
-        out[x] = scale * max(phi[x] - weight * own[x], 0.0) + new * moved[x]
+    before, after, others = spread(weight), spread(new), spread(scale)
+    for row in range(phi.size // LANES):
+        rest = at_least_zero(load(phi, row) - before * load(own, row))
+        store(out, row, others * rest + after * load(moved, row))
 
 
 @inner
@@ -148,6 +171,5 @@ def swap_levels(rules, j, level_start, level, level_profile, set_factor, k):
 @inner
 def accept_trial(grid):
     """Let phi be what was tried."""
-    for mask in range(grid.phi.shape[0]):
-        for lane in range(grid.phi.shape[1]):
-            grid.phi[mask, lane] = grid.trial[mask, lane]
+    for row in range(grid.phi.size // LANES):
+        store(grid.phi, row, load(grid.trial, row))

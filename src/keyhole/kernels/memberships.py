@@ -13,11 +13,13 @@ and after.
 """
 
 from keyhole.kernels.balanced_concentrations import walk_concentrations
-from keyhole.kernels.cells import fill_cell, sum_partitions
+from keyhole.kernels.cells import fill_cell
 from keyhole.kernels.fresh_seats import draw_table_numbers, seat_at_several
 from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.lanes import LANES
 from keyhole.kernels.openings import make_book, open_profile
+from keyhole.kernels.partitions import sum_partitions
 from keyhole.kernels.profiles import tally_answers
 from keyhole.kernels.work import OK
 
@@ -121,12 +123,11 @@ def draw_memberships(rng, records, prior, state, work):
         records.level, records.answer_total, state.table_total, state.table_label, work.relabel,
         work.tables_by_length, member.slots, member.group_first, member.group_size, member.following,
     )  # fmt: skip
-    lanes = cells.block.shape[1]
-    for first in range(0, groups, lanes):
-        for lane in range(min(lanes, groups - first)):
+    for first in range(0, groups, LANES):
+        for lane in range(min(LANES, groups - first)):
             fill_cell(records.level, member.group_first[first + lane], lane, weight, profiles, level_profile, cells)
-        sum_partitions(variables, cells.block, cells.sums, cells.total, cells.members)
-        for lane in range(min(lanes, groups - first)):
+        sum_partitions(variables, cells.block, cells.sums, cells.total, cells.partitions)
+        for lane in range(min(LANES, groups - first)):
             for b in range(variables):
                 member.sums[first + lane, b] = cells.total[b, lane]
     grid, share = work.grid, 1.0
@@ -134,12 +135,12 @@ def draw_memberships(rng, records, prior, state, work):
         share = sum_grid(grid.phi, state.seating, prior.rules.grid_possible[0] == 1, grid)
     walk_concentrations(rng, prior, state, work, n, share, groups, MOVES)
     several = draw_table_numbers(rng, records, state, work, profiles, groups)
-    for first in range(0, several, lanes):
-        for lane in range(min(lanes, several - first)):
+    for first in range(0, several, LANES):
+        for lane in range(min(LANES, several - first)):
             i = member.group_first[member.several[first + lane]]
             fill_cell(records.level, i, lane, weight, profiles, level_profile, cells)
-        sum_partitions(variables, cells.block, cells.sums, cells.total, cells.members)
-        for lane in range(min(lanes, several - first)):
+        sum_partitions(variables, cells.block, cells.sums, cells.total, cells.partitions)
+        for lane in range(min(LANES, several - first)):
             i = member.group_first[member.several[first + lane]]
             while i >= 0:
                 if member.tables[i] > 1:

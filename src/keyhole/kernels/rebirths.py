@@ -78,7 +78,7 @@ def renew_rows(rng, rules, grid, people, level_start, weight, level_profile, set
     multiply_out(rules.grid_set, set_factor, e, grid.factor, grid.own)
     swap_rows(rules, level_start, grid.level, level_profile, set_factor, e)
     multiply_out(rules.grid_set, set_factor, e, grid.factor, grid.moved)
-    move_phi(grid.phi.ravel(), grid.own.ravel(), grid.moved.ravel(), weight[e], weight[e], 1.0, grid.trial.ravel())
+    move_phi(grid.phi, grid.own, grid.moved, weight[e], weight[e], 1.0, grid.trial)
     new_share = sum_grid(grid.trial, seating, rules.grid_possible[0] == 1, grid)
     if new_share > 0.0 and -rng.standard_exponential() < -people * math.log(new_share / share):
         accept_trial(grid)

@@ -180,7 +180,7 @@ def make_work(
         tables_by_length=np.zeros((variables + 1, variables + 1), np.int64),
         level_shape=np.zeros(levels),
         profile_shape=np.zeros(capacity + 1),
-        cells=make_cell_work(int(largest), capacity + 1, lanes=1),
+        cells=make_cell_work(int(largest), capacity + 1),
         set_factor=np.zeros((sets, capacity + 1)),
         box_probability=np.zeros(len(rules.box_start) - 1),
         seat_count=np.zeros(((1 << (largest - 1)) + 1, largest + 1), np.int64),

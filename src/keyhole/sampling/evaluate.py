@@ -114,7 +114,7 @@ def share_possible(rules: Rules, kept: Kept) -> float:
     largest = int(max(*np.diff(rules.box_start), *np.diff(rules.possible_start), 1))
     set_factor = np.zeros((len(rules.set_variable), profiles))
     fill_set_factors(rules, kept.level_profile, profiles, set_factor)
-    work = make_cell_work(largest, profiles, lanes=1)
+    work = make_cell_work(largest, profiles)
     return float(possible_share(rules, kept.weight, profiles, set_factor, kept.seating, work, np.zeros(boxes)))
 
 

@@ -61,7 +61,7 @@ def draw_replicates(
     count = count_replicates(trace, records, len(places), rules)
     chosen = np.linspace(0, chains * draws, count, endpoint=False).astype(int)
     largest = int(np.diff(rules.possible_start, append=0).max(initial=1))
-    cells = make_cell_work(largest, trace.kept["weight"].shape[2], lanes=1)
+    cells = make_cell_work(largest, trace.kept["weight"].shape[2])
     missing = records.level < 0
     for x in chosen:
         kept = {name: values[divmod(int(x), draws)] for name, values in trace.kept.items()}

@@ -65,7 +65,7 @@ def draw_population(
         draw_people(rng, kept, level_start, people)
     else:
         profiles = int(kept.profile_total[0])
-        cells = make_cell_work(int(np.diff(rules.possible_start).max(initial=1)), profiles, lanes=1)
+        cells = make_cell_work(int(np.diff(rules.possible_start).max(initial=1)), profiles)
         draw_possible_people(
             rng, rules, kept.weight, kept.level_profile, profiles, kept.seating, level_start, cells, people
         )

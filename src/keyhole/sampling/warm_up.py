@@ -98,7 +98,7 @@ def draw_example_people() -> None:
     }
     for shared in (True, False):
         seating = make_seating(kept, 2, shared)
-    cells = make_cell_work(1, 1, lanes=1)
+    cells = make_cell_work(1, 1)
     draw_people(np.random.default_rng(0), kept, seating, 4, np.array([0, 2, 4]), no_rules(), cells)
 
 
