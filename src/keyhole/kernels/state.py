@@ -108,6 +108,8 @@ class Prior(NamedTuple):
         Moves in each sweep with the impossible people integrated out; without rules there are none.
     glide_steps : int
         Steps, on average, of the move of all profiles at once in each sweep (glide.py); 0: it is not made.
+    foundings : int
+        Small profiles that a sweep with rules tries to found or dissolve.
     membership_rate : float
         Probability that a sweep draws concentrations and memberships together.
     label_passes : int
@@ -126,6 +128,7 @@ class Prior(NamedTuple):
     split_merge_proposals: int
     balance_moves: int
     glide_steps: int
+    foundings: int
     membership_rate: float
     label_passes: int
     rules: Rules

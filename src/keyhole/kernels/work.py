@@ -18,6 +18,9 @@ FULL = 1  # no room for another profile: the chain is lost and must not be used
 GROW = 2  # stopped before a sweep that may need more room: enlarge the state and go on
 NOT_A_NUMBER = 3
 
+TRIES = 8
+"""Rows drawn for a profile that is founded, of which one is chosen (foundings.py)."""
+
 MOST_VARIABLES = 12
 """With more the sums of memberships.py would cost more than they give."""
 
@@ -117,6 +120,11 @@ class Work(NamedTuple):
         For moves with the impossible people integrated out.
     glide : GlideWork
         For such moves of all profiles at once.
+    mixture : float64 (2, n J)
+        With rules, probability of each table over all profiles, and over all but one.
+    founding_rows : float64 (tries, levels + 1)
+        Rows drawn for a profile, and behind them their logarithmic weight.
+    founding_sets : float64 (S,)
     members : Members
     """
 
@@ -151,6 +159,9 @@ class Work(NamedTuple):
     leaf_side: Integers
     grid: Grid
     glide: GlideWork
+    mixture: Floats
+    founding_rows: Floats
+    founding_sets: Floats
     members: Members
 
 
@@ -193,5 +204,8 @@ def make_work(
         leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
         grid=make_grid(rules, levels),
         glide=make_glide_work(rules, levels, capacity),
+        mixture=np.zeros((2, records * variables if rules.grid_set.size else 0)),
+        founding_rows=np.zeros((TRIES, levels + 1)),
+        founding_sets=np.zeros(sets),
         members=make_members(records, variables, capacity),
     )

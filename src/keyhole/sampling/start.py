@@ -17,6 +17,7 @@ def make_prior(
     split_merge_proposals: int = 4,
     balance_moves: int = 20,
     glide_steps: int = 3,
+    foundings: int = 2,
     membership_rate: float = 0.2,
     label_passes: int = 1,
 ) -> Prior:
@@ -32,6 +33,7 @@ def make_prior(
         split_merge_proposals=split_merge_proposals,
         balance_moves=balance_moves,
         glide_steps=glide_steps,
+        foundings=foundings,
         membership_rate=membership_rate,
         label_passes=label_passes,
         rules=rules or no_rules(),
