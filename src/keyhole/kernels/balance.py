@@ -33,6 +33,7 @@ from keyhole.kernels.grid import accept_trial, fill_phi, move_phi, multiply_all,
 from keyhole.kernels.impossible import append_remainder
 from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import make_book, open_profile
+from keyhole.kernels.partings import draw_partings
 from keyhole.kernels.rebirths import draw_rebirths
 from keyhole.kernels.work import OK
 
@@ -231,6 +232,7 @@ def draw_balance(rng, records, prior, state, work):
     share = draw_foundings(rng, records, prior, state, work, share)
     if work.status[0] != OK:
         return
+    draw_partings(rng, records, prior, state, work)
     if prior.glide_steps > 0:
         share = glide_profiles(rng, records, prior, state, work, share)
     share = move_profiles(rng, records, prior, state, work, share)

@@ -125,6 +125,9 @@ class Work(NamedTuple):
     founding_rows : float64 (tries, levels + 1)
         Rows drawn for a profile, and behind them their logarithmic weight.
     founding_sets : float64 (S,)
+    class_shape, class_ratio : float64 (classes,)
+    class_count : int64 (2, classes)
+        Of the classes of levels that rules do not tell apart.
     members : Members
     """
 
@@ -162,6 +165,9 @@ class Work(NamedTuple):
     mixture: Floats
     founding_rows: Floats
     founding_sets: Floats
+    class_shape: Floats
+    class_ratio: Floats
+    class_count: Integers
     members: Members
 
 
@@ -171,6 +177,7 @@ def make_work(
     """Allocate scratch for this many records, variables, levels and profiles, and for the rules."""
     rules = rules or no_rules()
     types, sets = len(rules.type_start) - 1, len(rules.set_variable)
+    classes = int(rules.level_class.max(initial=-1)) + 1
     largest = max([1, *np.diff(rules.box_start), *np.diff(rules.possible_start)])
     return Work(
         status=np.zeros(1, np.int64),
@@ -207,5 +214,8 @@ def make_work(
         mixture=np.zeros((2, records * variables if rules.grid_set.size else 0)),
         founding_rows=np.zeros((TRIES, levels + 1)),
         founding_sets=np.zeros(sets),
+        class_shape=np.zeros(classes),
+        class_ratio=np.zeros(classes),
+        class_count=np.zeros((2, classes), np.int64),
         members=make_members(records, variables, capacity),
     )
