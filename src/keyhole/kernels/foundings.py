@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.draws import draw_cumulative, draw_dirichlet, log_rising
+from keyhole.kernels.draws import draw_cumulative, draw_dirichlet, draw_log_gamma, log_rising
 from keyhole.kernels.grid import accept_trial, move_phi, multiply_out, sum_grid
 from keyhole.kernels.jit import inner
 from keyhole.kernels.sides import pick_labelled_table
@@ -64,6 +64,10 @@ class Founding(NamedTuple):
     count: Integers
     answers: Integers
     moved: Integers
+    class_shape: Floats
+    class_draw: Floats
+    class_sum: Floats
+    class_count: Integers
 
 
 @inner
@@ -74,6 +78,7 @@ def make_founding(records, prior, state, work):
         state.profile_tables, state.weight, state.level_profile, state.level_count, state.base_strength,
         state.base_level, prior.rules, work.set_factor, work.member_side, work.mixture, work.level_shape,
         work.founding_sets, work.founding_rows, work.side_count[0], work.side_answers[0], work.real_tables,
+        work.class_shape, work.class_ratio, work.class_sum, work.class_count,
     )  # fmt: skip
 
 
@@ -209,26 +214,92 @@ def gather_tables(rng, founding, mixture, i, t, people, share, e):
 
 
 @inner
+def prepare_classes(founding):
+    """Add up shapes and counts over classes; return log f of the counted answers but for the sums of rows over classes.
+
+    class_draw: the shapes of the sums that are proposed, lambda_j pi(c) and the share of c among the answers.
+    """
+    start, of_class = founding.level_start, founding.rules.level_class
+    shape, draw, count = founding.class_shape, founding.class_draw, founding.class_count[0]
+    shape[:] = 0.0
+    count[:] = 0
+    value = 0.0
+    for j in range(start.shape[0] - 1):
+        for v in range(start[j], start[j + 1]):
+            level_shape = founding.base_strength[j] * founding.base_level[v]
+            shape[of_class[v]] += level_shape
+            count[of_class[v]] += founding.count[v]
+            value += log_rising(level_shape, founding.count[v])
+        answers = founding.answers[j]
+        if answers > 0:
+            value -= math.lgamma(founding.base_strength[j] + 1.0) - math.lgamma(founding.base_strength[j])
+        first, last = of_class[start[j] : start[j + 1]].min(), of_class[start[j] : start[j + 1]].max()
+        for c in range(first, last + 1):
+            draw[c] = shape[c] + count[c] / max(answers, 1)
+            value -= log_rising(shape[c], count[c])
+            value += math.lgamma(draw[c]) - math.lgamma(shape[c])
+    return value
+
+
+@inner
+def draw_rows(rng, founding, out):
+    """Draw rows: sums over classes as proposed, within classes given the counts."""
+    start, of_class = founding.level_start, founding.rules.level_class
+    for j in range(start.shape[0] - 1):
+        begin, end = start[j], start[j + 1]
+        first, last = of_class[begin:end].min(), of_class[begin:end].max() + 1
+        sums = founding.class_sum[first:last]
+        draw_dirichlet(rng, founding.class_draw[first:last], sums)
+        for c in range(first, last):
+            founding.score[c] = -math.inf
+        for v in range(begin, end):
+            out[v] = draw_log_gamma(rng, founding.base_strength[j] * founding.base_level[v] + founding.count[v])
+            founding.score[of_class[v]] = max(founding.score[of_class[v]], out[v])
+        for v in range(begin, end):
+            out[v] = math.exp(out[v] - founding.score[of_class[v]])
+        for c in range(first, last):
+            total = 0.0
+            for v in range(begin, end):
+                if of_class[v] == c:
+                    total += out[v]
+            for v in range(begin, end):
+                if of_class[v] == c:
+                    out[v] *= founding.class_sum[c] / total
+
+
+@inner
+def weigh_rows(founding, rows, size):
+    """Return log w of some rows, and their s."""
+    of_class, sums = founding.rules.level_class, founding.class_sum
+    sums[:] = 0.0
+    for v in range(of_class.shape[0]):
+        sums[of_class[v]] += rows[v]
+    value = 0.0
+    for c in range(sums.shape[0]):
+        power = founding.class_count[0, c] - (founding.class_draw[c] - founding.class_shape[c])
+        if founding.class_count[0, c] > 0:
+            value += power * math.log(max(sums[c], 1e-300))
+    add_up_sets(founding.rules, rows, founding.sets)
+    part = max(possible_part(founding.rules, founding.sets), 1e-300)
+    return value - size * math.log(part), part
+
+
+@inner
 def draw_tries(rng, founding, size, e):
-    """Draw rows given the counts, several times, and choose one; return it, log (mean of w / w), and its s.
+    """Draw rows several times and choose one; return it, log (mean of w s^m_e), and its s.
 
     e >= 0: the first are the rows of profile e, and they are chosen.
     """
-    tries, start, rules = founding.tries, founding.level_start, founding.rules
-    most = -math.inf
+    tries = founding.tries
     score = tries[:, -1]
+    most = -math.inf
     for x in range(TRIES):
-        for j in range(start.shape[0] - 1):
-            first, last = start[j], start[j + 1]
-            if x == 0 and e >= 0:
-                for v in range(first, last):
-                    tries[x, v] = founding.level_profile[v, e]
-            else:
-                for v in range(first, last):
-                    tries[x, v] = founding.base_strength[j] * founding.base_level[v] + founding.count[v]
-                draw_dirichlet(rng, tries[x, first:last], tries[x, first:last])
-        add_up_sets(rules, tries[x], founding.sets)
-        score[x] = -size * math.log(max(possible_part(rules, founding.sets), 1e-300))
+        if x == 0 and e >= 0:
+            for v in range(founding.count.shape[0]):
+                tries[x, v] = founding.level_profile[v, e]
+        else:
+            draw_rows(rng, founding, tries[x])
+        score[x], _ = weigh_rows(founding, tries[x], size)
         most = max(most, score[x])
     total = 0.0
     for x in range(TRIES):
@@ -239,20 +310,8 @@ def draw_tries(rng, founding, size, e):
         while chosen < TRIES - 1 and u >= math.exp(score[chosen] - most):
             u -= math.exp(score[chosen] - most)
             chosen += 1
-    mean = most + math.log(total / TRIES)
-    return chosen, mean - score[chosen], math.exp(-score[chosen] / size)
-
-
-@inner
-def log_joint(founding):
-    """Return log f of the counted answers, their rows integrated out."""
-    start = founding.level_start
-    value = 0.0
-    for j in range(start.shape[0] - 1):
-        value -= log_rising(founding.base_strength[j], founding.answers[j])
-        for v in range(start[j], start[j + 1]):
-            value += log_rising(founding.base_strength[j] * founding.base_level[v], founding.count[v])
-    return value
+    _, part = weigh_rows(founding, tries[chosen], size)
+    return chosen, most + math.log(total / TRIES) + size * math.log(part), part
 
 
 @inner
@@ -288,7 +347,7 @@ def try_founding(rng, founding, grid, seating, people, tables, gamma, largest, s
     if size > largest:
         return -1.0, share, 0
     founding.moved[:profiles] = 0
-    log_ratio = log_joint(founding) - log_q + math.log(tables) - math.log(size)
+    log_ratio = prepare_classes(founding) - log_q + math.log(tables) - math.log(size)
     for i in range(n):
         for t in range(founding.table_total[i]):
             if founding.joined[i * variables + t] == 1:
@@ -411,9 +470,10 @@ def try_dissolving(rng, founding, grid, seating, people, tables, gamma, largest,
     log_mixture = weigh_without(founding, e, product)
     i, t = pick_labelled_table(rng, founding.table_total, founding.table_label, e, size, -1, -1)
     found, log_q = gather_tables(rng, founding, founding.mixture[1], i, t, people, new_share, e)
+    log_ratio = prepare_classes(founding)
     chosen, more, part = draw_tries(rng, founding, size, e)
     odds = b / (1.0 - b)
-    log_ratio = log_joint(founding) - log_q + math.log(tables) - math.log(size) - math.log(small) + more
+    log_ratio += -log_q + math.log(tables) - math.log(size) - math.log(small) + more
     log_ratio -= log_mixture
     log_ratio += log_weight_ratio(people, tables, gamma, size, odds, part, new_share)
     if -rng.standard_exponential() < people * math.log(share / new_share) - log_ratio:

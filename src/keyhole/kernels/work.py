@@ -125,7 +125,7 @@ class Work(NamedTuple):
     founding_rows : float64 (tries, levels + 1)
         Rows drawn for a profile, and behind them their logarithmic weight.
     founding_sets : float64 (S,)
-    class_shape, class_ratio : float64 (classes,)
+    class_shape, class_ratio, class_sum : float64 (classes,)
     class_count : int64 (2, classes)
         Of the classes of levels that rules do not tell apart.
     members : Members
@@ -167,6 +167,7 @@ class Work(NamedTuple):
     founding_sets: Floats
     class_shape: Floats
     class_ratio: Floats
+    class_sum: Floats
     class_count: Integers
     members: Members
 
@@ -216,6 +217,7 @@ def make_work(
         founding_sets=np.zeros(sets),
         class_shape=np.zeros(classes),
         class_ratio=np.zeros(classes),
+        class_sum=np.zeros(classes),
         class_count=np.zeros((2, classes), np.int64),
         members=make_members(records, variables, capacity),
     )
