@@ -65,11 +65,11 @@ def test_a_sweep_is_its_kernels_in_order():
 
 def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
-    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `members` and
-    # `factorial` of the grid are constants.
+    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `partitions`
+    # and `scale` of the grid are constants.
     parts = (work, work.grid, work.glide, work.members)
     for name, field in itertools.chain(*(part._asdict().items() for part in parts)):
-        if name not in ("status", "slot", "slot_total", "cells", "grid", "glide", "members", "factorial"):
+        if name not in ("status", "slot", "slot_total", "cells", "grid", "glide", "members", "partitions", "scale"):
             field[...] = np.nan if field.dtype.kind == "f" else np.iinfo(field.dtype).max
 
 

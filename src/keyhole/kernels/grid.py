@@ -74,9 +74,12 @@ def multiply_out(grid_set, set_factor, k, factor, out):
     """Fill `out` with the product over every set of variables of profile k's probability of the box's levels."""
     variables, boxes = grid_set.shape
     for j in range(variables):
-        for box in range(boxes):
-            s = grid_set[j, box]
-            factor[box // LANES, j, box % LANES] = set_factor[s, k] if s >= 0 else 1.0
+        for box in range(out.shape[0] * LANES):
+            value = 0.0
+            if box < boxes:
+                s = grid_set[j, box]
+                value = set_factor[s, k] if s >= 0 else 1.0
+            factor[box // LANES, j, box % LANES] = value
     for group in range(out.shape[0]):
         first = group * out.shape[1]
         store(out, first, spread(1.0))

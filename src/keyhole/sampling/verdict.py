@@ -60,9 +60,12 @@ def explain_failure(
 
 
 def name_chains(trace: Trace) -> str:
-    """Say how many chains there are and where they started."""
+    """Say how many chains there are and where they started, and what they had in common before the first draw."""
     first, last = min(trace.starts), max(trace.starts)
-    return f"{len(trace.starts)} chains that started from {first if first == last else f'{first} to {last}'} profiles"
+    chains = f"{len(trace.starts)} chains that started from {first if first == last else f'{first} to {last}'} profiles"
+    if trace.start_sweeps == 0:
+        return chains
+    return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first)"
 
 
 def count_groups(groups: Sequence[Group]) -> str:
