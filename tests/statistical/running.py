@@ -11,7 +11,6 @@ import numpy as np
 from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
 from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
-from keyhole.kernels.foundings import draw_foundings
 from keyhole.kernels.glide import begin_glide, glide_profiles
 from keyhole.kernels.glide_slope import fill_slopes, find_density
 from keyhole.kernels.glide_work import make_glide, make_rows
@@ -59,8 +58,7 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     REBIRTHS,
     GLIDE,
     SLOPES,
-    FOUNDINGS,
-) = range(27)
+) = range(26)
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
 STEPS: dict[str, tuple[int, ...]] = {
@@ -123,8 +121,6 @@ def run_kernel(rng, records, prior, state, work, number, share):
         return move_concentrations(rng, records, prior, state, work, share)
     elif number == REBIRTHS:
         return draw_rebirths(rng, records, prior, state, work, share)
-    elif number == FOUNDINGS:
-        return draw_foundings(rng, records, prior, state, work, share)
     elif number == GLIDE:
         return glide_profiles(rng, records, prior, state, work, share)
     elif number == SLOPES:

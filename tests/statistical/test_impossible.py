@@ -40,8 +40,7 @@ prepare_grid, move_profiles = alone(running.PREPARE_GRID), alone(running.MOVE_PR
 move_weight_concentration = alone(running.MOVE_WEIGHT_CONCENTRATION)
 move_concentrations, move_memberships = alone(running.MOVE_CONCENTRATIONS), alone(running.MOVE_MEMBERSHIPS)
 draw_memberships_sometimes = alone(running.MEMBERSHIPS_SOMETIMES)
-draw_rebirths, draw_foundings = alone(running.REBIRTHS), alone(running.FOUNDINGS)
-glide_profiles = alone(running.GLIDE)
+draw_rebirths, glide_profiles = alone(running.REBIRTHS), alone(running.GLIDE)
 before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
 after_imputing = alone(
     running.SPLITS, running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
@@ -134,8 +133,7 @@ def quantities(records, state):
 
 
 BALANCE = (
-    draw_rebirths, draw_foundings, glide_profiles, move_profiles, move_weight_concentration, move_concentrations,
-    move_memberships,
+    draw_rebirths, glide_profiles, move_profiles, move_weight_concentration, move_concentrations, move_memberships,
 )  # fmt: skip
 
 

@@ -27,13 +27,11 @@ from keyhole.kernels.balanced_concentrations import (
     move_weight_concentration,
 )
 from keyhole.kernels.boxes import fill_set_factors
-from keyhole.kernels.foundings import draw_foundings
 from keyhole.kernels.glide import glide_profiles
 from keyhole.kernels.grid import accept_trial, fill_phi, move_phi, multiply_all, multiply_out, sum_grid, swap_levels
 from keyhole.kernels.impossible import append_remainder
 from keyhole.kernels.jit import inner
 from keyhole.kernels.openings import make_book, open_profile
-from keyhole.kernels.partings import draw_partings
 from keyhole.kernels.rebirths import draw_rebirths
 from keyhole.kernels.work import OK
 
@@ -229,10 +227,6 @@ def draw_balance(rng, records, prior, state, work):
     if work.status[0] != OK:
         return
     share = draw_rebirths(rng, records, prior, state, work, share)
-    share = draw_foundings(rng, records, prior, state, work, share)
-    if work.status[0] != OK:
-        return
-    draw_partings(rng, records, prior, state, work)
     if prior.glide_steps > 0:
         share = glide_profiles(rng, records, prior, state, work, share)
     share = move_profiles(rng, records, prior, state, work, share)

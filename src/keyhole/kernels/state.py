@@ -53,8 +53,6 @@ class Rules(NamedTuple):
         The sets of each type.
     leaf_start : int64 (T + 1,)
         First leaf of each type; leaves of one type in the order of the digits of its sets, the last running fastest.
-    level_class : int64 (levels,)
-        Levels of a variable that no rule tells apart have the same number; those of a variable follow each other.
     possible_start, possible_set : int64 (D + 1,), (possible_start[D],)
         The sets of the disjoint boxes that hold the possible cells.
     grid_variable : int64 (U,)
@@ -75,7 +73,6 @@ class Rules(NamedTuple):
     type_start: Integers
     type_set: Integers
     leaf_start: Integers
-    level_class: Integers
     possible_start: Integers
     possible_set: Integers
     grid_variable: Integers
@@ -87,7 +84,7 @@ def no_rules() -> Rules:
     """Return rules under which everything is possible."""
     none, start = np.zeros(0, np.int64), np.zeros(1, np.int64)
     return Rules(
-        none, start, none, start, none, start, none, start, none, start, none, start, none,
+        none, start, none, start, none, start, none, start, none, start, start, none,
         none, np.zeros((0, 0), np.int64), np.zeros(1, np.int64),
     )  # fmt: skip
 
@@ -111,10 +108,6 @@ class Prior(NamedTuple):
         Moves in each sweep with the impossible people integrated out; without rules there are none.
     glide_steps : int
         Steps, on average, of the move of all profiles at once in each sweep (glide.py); 0: it is not made.
-    foundings : int
-        Small profiles that a sweep with rules tries to found or dissolve.
-    partings : int
-        Pairs of profiles that a sweep with rules tries to part anew.
     membership_rate : float
         Probability that a sweep draws concentrations and memberships together.
     label_passes : int
@@ -133,8 +126,6 @@ class Prior(NamedTuple):
     split_merge_proposals: int
     balance_moves: int
     glide_steps: int
-    foundings: int
-    partings: int
     membership_rate: float
     label_passes: int
     rules: Rules

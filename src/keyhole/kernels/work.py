@@ -18,9 +18,6 @@ FULL = 1  # no room for another profile: the chain is lost and must not be used
 GROW = 2  # stopped before a sweep that may need more room: enlarge the state and go on
 NOT_A_NUMBER = 3
 
-TRIES = 8
-"""Rows drawn for a profile that is founded, of which one is chosen (foundings.py)."""
-
 MOST_VARIABLES = 12
 """With more the sums of memberships.py would cost more than they give."""
 
@@ -120,14 +117,6 @@ class Work(NamedTuple):
         For moves with the impossible people integrated out.
     glide : GlideWork
         For such moves of all profiles at once.
-    mixture : float64 (2, n J)
-        With rules, probability of each table over all profiles, and over all but one.
-    founding_rows : float64 (tries, levels + 1)
-        Rows drawn for a profile, and behind them their logarithmic weight.
-    founding_sets : float64 (S,)
-    class_shape, class_ratio, class_sum : float64 (classes,)
-    class_count : int64 (2, classes)
-        Of the classes of levels that rules do not tell apart.
     members : Members
     """
 
@@ -162,13 +151,6 @@ class Work(NamedTuple):
     leaf_side: Integers
     grid: Grid
     glide: GlideWork
-    mixture: Floats
-    founding_rows: Floats
-    founding_sets: Floats
-    class_shape: Floats
-    class_ratio: Floats
-    class_sum: Floats
-    class_count: Integers
     members: Members
 
 
@@ -178,7 +160,6 @@ def make_work(
     """Allocate scratch for this many records, variables, levels and profiles, and for the rules."""
     rules = rules or no_rules()
     types, sets = len(rules.type_start) - 1, len(rules.set_variable)
-    classes = int(rules.level_class.max(initial=-1)) + 1
     largest = max([1, *np.diff(rules.box_start), *np.diff(rules.possible_start)])
     return Work(
         status=np.zeros(1, np.int64),
@@ -212,12 +193,5 @@ def make_work(
         leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
         grid=make_grid(rules, levels),
         glide=make_glide_work(rules, levels, capacity),
-        mixture=np.zeros((2, records * variables if rules.grid_set.size else 0)),
-        founding_rows=np.zeros((TRIES, levels + 1)),
-        founding_sets=np.zeros(sets),
-        class_shape=np.zeros(classes),
-        class_ratio=np.zeros(classes),
-        class_sum=np.zeros(classes),
-        class_count=np.zeros((2, classes), np.int64),
         members=make_members(records, variables, capacity),
     )

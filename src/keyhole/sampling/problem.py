@@ -27,12 +27,6 @@ PROPOSALS, FEW_PROPOSALS = 4, 1
 """Splits and merges that a sweep tries; few with rules, whose imputed people hold profiles together, and under `paper`,
 whose profiles are few and large, so that each costs a fifth of a sweep."""
 
-FOUNDINGS = 8
-"""Small profiles that a sweep with rules tries to found or dissolve."""
-
-PARTINGS = 4
-"""Pairs of profiles that a sweep with rules tries to part anew."""
-
 LABEL_PASSES = 8
 """Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
 
@@ -106,8 +100,6 @@ def make_problem(
         split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" or rules is not None else PROPOSALS,
         balance_moves=balance_moves,
         glide_steps=glide_steps,
-        foundings=FOUNDINGS,
-        partings=PARTINGS,
         membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
         label_passes=LABEL_PASSES if rules is None else 0,
     )

@@ -1,6 +1,5 @@
 """Boxes of impossible cells laid out for the kernels: sets of levels, boxes, types of blocks, leaves."""
 
-import itertools
 import math
 
 import numpy as np
@@ -88,24 +87,12 @@ def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level
         type_start=starts(list(types)),
         type_set=flat(list(types)),
         leaf_start=np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64),
-        level_class=find_classes(np.concatenate([impossible, possible]), level_start),
         possible_start=starts(of_possible),
         possible_set=flat(of_possible),
         grid_variable=np.array(grid_variable, dtype=np.int64),
         grid_set=grid_set,
         grid_possible=np.array([int(grid is not boxes)]),
     )
-
-
-def find_classes(boxes: NDArray[np.uint8], level_start: Integers) -> Integers:
-    """Number the classes of levels that no box tells apart, variable by variable."""
-    classes: list[int] = []
-    total = 0
-    for first, last in itertools.pairwise(level_start):
-        _, found = np.unique(boxes[:, first:last], axis=1, return_inverse=True)
-        classes.extend(int(c) + total for c in found.ravel())
-        total += int(found.max()) + 1
-    return np.array(classes, np.int64)
 
 
 def _refuse() -> None:

@@ -17,8 +17,6 @@ def make_prior(
     split_merge_proposals: int = 4,
     balance_moves: int = 20,
     glide_steps: int = 3,
-    foundings: int = 2,
-    partings: int = 2,
     membership_rate: float = 0.2,
     label_passes: int = 1,
 ) -> Prior:
@@ -34,8 +32,6 @@ def make_prior(
         split_merge_proposals=split_merge_proposals,
         balance_moves=balance_moves,
         glide_steps=glide_steps,
-        foundings=foundings,
-        partings=partings,
         membership_rate=membership_rate,
         label_passes=label_passes,
         rules=rules or no_rules(),
