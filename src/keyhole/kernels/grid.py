@@ -46,7 +46,7 @@ class Grid(NamedTuple):
 
 def count_groups(rules: Rules) -> int:
     """Return how many groups of sixteen the boxes make."""
-    return -(-rules.grid_set.shape[1] // LANES)
+    return int(-(-rules.grid_set.shape[1] // LANES))
 
 
 def make_grid(rules: Rules, levels: int) -> Grid:
@@ -129,9 +129,7 @@ def sum_grid(phi, seating, possible, grid):
         for mask in range(1, sets):
             row = group * sets + mask
             store(grid.block, row, spread(grid.scale[mask]) * load(phi, row))
-        sum_partitions(
-            grid.factor.shape[1], grid.block[group], grid.sums[group], grid.total[group], grid.partitions
-        )
+        sum_partitions(grid.factor.shape[1], grid.block[group], grid.sums[group], grid.total[group], grid.partitions)
     return share_of_total(grid.total, seating, possible)
 
 

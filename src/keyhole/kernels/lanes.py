@@ -10,7 +10,11 @@ A *row* is sixteen neighbours in an array of float64 that is contiguous, and beg
 beginning of the array, whatever its shape; nothing checks that a row exists.
 """
 
+# Numba's extension points have no types.
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator"
+
 import operator
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -33,7 +37,7 @@ def lane_zeros(shape: tuple[int, ...]) -> Floats:
     return room[first : first + size].reshape(shape)
 
 
-class LanesType(types.Type):  # type: ignore[misc]
+class LanesType(types.Type):
     """The type of sixteen numbers, for the compiler."""
 
     def __init__(self) -> None:
@@ -43,8 +47,8 @@ class LanesType(types.Type):  # type: ignore[misc]
 SIXTEEN = LanesType()
 
 
-@register_model(LanesType)  # type: ignore[untyped-decorator]
-class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+@register_model(LanesType)
+class LanesModel(models.PrimitiveModel):
     """Such a value is held in vector registers."""
 
     def __init__(self, manager, kind) -> None:
@@ -57,7 +61,7 @@ def _find_row(context, builder, kind, array, row):
     return builder.bitcast(builder.gep(data, [builder.mul(row, row.type(LANES))]), VECTOR.as_pointer())
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _load(typing, array, row):
     def emit(context, builder, signature, arguments):
         value = builder.load(_find_row(context, builder, signature.args[0], *arguments))
@@ -67,7 +71,7 @@ def _load(typing, array, row):
     return SIXTEEN(array, types.int64), emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _store(typing, array, row, value):
     def emit(context, builder, signature, arguments):
         place = _find_row(context, builder, signature.args[0], *arguments[:2])
@@ -77,7 +81,7 @@ def _store(typing, array, row, value):
     return types.void(array, types.int64, SIXTEEN), emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _spread(typing, value):
     def emit(context, builder, signature, arguments):
         nothing, index = ir.Constant(VECTOR, ir.Undefined), ir.IntType(32)
@@ -87,7 +91,7 @@ def _spread(typing, value):
     return SIXTEEN(types.float64), emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _at_least_zero(typing, value):
     def emit(context, builder, signature, arguments):
         zero = ir.Constant(VECTOR, [0.0] * LANES)
@@ -120,7 +124,7 @@ for _operator, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), 
 
 
 def _load_plainly(array: Floats, row: int) -> Floats:
-    return array.reshape(-1, LANES)[row].copy()
+    return np.array(array.reshape(-1, LANES)[row])
 
 
 def _store_plainly(array: Floats, row: int, value: Floats) -> None:
@@ -136,7 +140,7 @@ def _at_least_zero_plainly(value: Floats) -> Floats:
 
 
 # What kernels call: (array, row) -> value; (array, row, value); number -> value; max(value, 0).
-load = _load_plainly if config.DISABLE_JIT else _load
-store = _store_plainly if config.DISABLE_JIT else _store
-spread = _spread_plainly if config.DISABLE_JIT else _spread
-at_least_zero = _at_least_zero_plainly if config.DISABLE_JIT else _at_least_zero
+load: Any = _load_plainly if config.DISABLE_JIT else _load
+store: Any = _store_plainly if config.DISABLE_JIT else _store
+spread: Any = _spread_plainly if config.DISABLE_JIT else _spread
+at_least_zero: Any = _at_least_zero_plainly if config.DISABLE_JIT else _at_least_zero

@@ -100,7 +100,7 @@ def add_products(partitions, first, last, block, sums, out, row):
 
 @inner
 def sum_partitions(variables, block, sums, total, partitions):
-    """Fill `total` with A(all, b) of the first `variables` variables, and `sums` with A(S, b) of sets without the first.
+    """Fill `total` with A(all, b) of the first `variables` variables, and `sums` with A(S, b) of sets without number 0.
 
     block : (2^f, 16); sums : (2^(f-1), f, 16), by mask of S >> 1 and b - 1; total : (f, 16).
     """
