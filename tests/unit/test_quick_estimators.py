@@ -70,7 +70,7 @@ def test_want_of_memory_is_a_reason_and_ends_no_assessment(frame, monkeypatch):
     def exhaust(*_):
         raise MemoryError
 
-    monkeypatch.setattr("keyhole.classical.loglinear.fit_independence", exhaust)
+    monkeypatch.setattr("keyhole.classical.loglinear.fit_main_effects", exhaust)
     block = keyhole.assess(frame, "A,B,C", population=900, **RUN).summary["comparators"]
     assert block[0]["error"] == "not enough memory."
     assert all(item["error"] is None for item in block[1:])

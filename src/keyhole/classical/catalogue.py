@@ -19,7 +19,10 @@ TIME_LIMIT = 60.0
 
 @dataclass(frozen=True)
 class Entry:
-    """One estimator: where its function is, what it assumes in a line, and where it is published."""
+    """One estimator: where its function is, what it assumes in a line, and where it is published.
+
+    quick: the function that gives the same risks without details, if those need much time or memory.
+    """
 
     name: str
     module: str
@@ -27,6 +30,7 @@ class Entry:
     assumes: str
     reference: str
     follows_rules: bool = False
+    quick: str | None = None
 
 
 CLASSICAL = {
@@ -39,6 +43,7 @@ CLASSICAL = {
             "Poisson counts; keys independent of each other",
             "Skinner and Shlomo (2008), JASA 103, 989-1001",
             follows_rules=True,
+            quick="fit_main_effects",
         ),
         Entry(
             "loglinear-two-way",
@@ -102,8 +107,11 @@ CLASSICAL = {
 }
 
 
-def estimate_classical(name: str, sample: "Sample", time_limit: float = TIME_LIMIT) -> Estimate:
-    """Run one estimator. What is certain is not estimated: no sample unique, or nobody outside the sample."""
+def estimate_classical(name: str, sample: "Sample", time_limit: float = TIME_LIMIT, details: bool = True) -> Estimate:
+    """Run one estimator. What is certain is not estimated: no sample unique, or nobody outside the sample.
+
+    details: False when only the risks are wanted.
+    """
     entry = CLASSICAL[name]
     deadline = make_deadline(time_limit)
     if sample.codes.size and sample.codes.min() < 0:
@@ -112,7 +120,9 @@ def estimate_classical(name: str, sample: "Sample", time_limit: float = TIME_LIM
         one = np.ones(sample.uniques)
         return sum_risks(one, one)
     module = importlib.import_module(f"keyhole.classical.{entry.module}")
-    function: Callable[[Sample, Deadline], Estimate] = getattr(module, entry.function)
+    function: Callable[[Sample, Deadline], Estimate] = getattr(
+        module, entry.function if details else entry.quick or entry.function
+    )
     try:
         return function(sample, deadline)
     except (ArithmeticError, ValueError) as error:

@@ -35,10 +35,14 @@ Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
 
+def fit_main_effects(sample: Sample, deadline: Deadline) -> Estimate:
+    """Main effects without the statistics B, for which every cell must be listed."""
+    return _risks(sample, _multiply(_fit_factors(sample, deadline), sample.codes[sample.unique_record]), {})
+
+
 def fit_independence(sample: Sample, deadline: Deadline) -> Estimate:
     """Main effects: the keys are independent of each other, among the possible cells."""
-    factors = _margins(sample) if sample.zeros is None else _fit_boxes(sample, deadline)
-    factors[0] = factors[0] * (sample.records if sample.zeros is None else 1.0)
+    factors = _fit_factors(sample, deadline)
     unique = sample.codes[sample.unique_record]
     details: Details = {"interactions": 0}
     try:
@@ -139,6 +143,13 @@ def connect(variables: Iterable[int], pairs: Iterable[Pair]) -> list[tuple[int, 
             for k in group[j]:
                 group[k] = group[i]
     return sorted({tuple(sorted(members)) for members in group.values()})
+
+
+def _fit_factors(sample: Sample, deadline: Deadline) -> list[Floats]:
+    """Return the factors of each variable's categories, whose products are the means."""
+    factors = _margins(sample) if sample.zeros is None else _fit_boxes(sample, deadline)
+    factors[0] = factors[0] * (sample.records if sample.zeros is None else 1.0)
+    return factors
 
 
 def _margins(sample: Sample) -> list[Floats]:
