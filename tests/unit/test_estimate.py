@@ -103,6 +103,7 @@ def measure(folder, shape, *options):
     names = [f"K{j}" for j in range(variables)]
     np.savetxt(folder / "file.csv", np.stack(level, 1), "%d", ",", header=",".join(names), comments="")
     command = ["assess", "file.csv", "--keys", ",".join(names), "--fraction", "0.05", "--workers", "2", *options]
+    command += ["--target-ess", "1000000"]  # never enough: the run makes all the draws that it was told of
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *command], capture_output=True, text=True, check=False, cwd=folder
     )
@@ -122,7 +123,7 @@ SHAPES = [
     ((5_000, 8, 6), 800),
     ((5_000, 8, 6), 100, "--scheduler", "threads", "--chains", "1"),
     ((30_000, 5, 6), 40),
-    ((200_000, 8, 4), 16, "--chains", "2"),
+    ((200_000, 8, 6), 16, "--chains", "2"),
     ((1_000_000, 10, 3), 16, "--chains", "2"),
 ]
 
