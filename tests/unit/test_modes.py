@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from keyhole.commands.figures import explain_weights, group_table, number, rounded
+from keyhole.commands.figures import explain_weights, group_table, number, rounded, tell_error
 from keyhole.risk import summarise_risk
 from keyhole.sampling import diagnose
 from keyhole.sampling.diagnostics import rhat
@@ -38,6 +38,21 @@ def test_chains_that_agree_are_pooled_and_the_message_says_why(rng):
     assert 0 < risk.tau1.mcse < 0.3
     # 800 draws, effective or more so: sd / sqrt(400) is an upper bound of the error when the gates are met.
     assert risk.tau1.mcse <= risk.tau1.sd / np.sqrt(found.ess_bulk) * 1.5
+
+
+def test_the_message_says_what_chains_had_in_common(rng):
+    trace = replace(make_trace(rng, [12, 12, 12, 12], stopped="gates"), start_sweeps=400)
+    told = "from 1 to 100 profiles (and made 400 sweeps under a simpler model first) agree: R-hat 1.0"
+    assert told in diagnose(trace).message
+
+
+def test_the_error_is_told_alike_beside_the_estimate_and_in_the_verdict(rng):
+    trace = make_trace(rng, [12, 12, 12, 12], stopped="gates")
+    error = summarise_risk(trace, True).tau1.mcse
+    told = tell_error({"mcse": error}).removeprefix("; Monte Carlo error ")
+    assert diagnose(trace).message.endswith(f"the Monte Carlo error of tau1 is {told}.")
+    assert tell_error({"mcse": 0.12}).endswith(" 0.2")
+    assert tell_error({"mcse": None}) == ""
 
 
 def test_two_groups_that_have_settled(rng):

@@ -24,9 +24,11 @@ def rounded(value: float, error: float | None) -> str:
 
 
 def tell_error(measure: dict[str, Any]) -> str:
-    """The Monte Carlo error of an estimate, if there is one."""
+    """The Monte Carlo error of an estimate, if there is one, as the verdict gives it."""
+    from keyhole.sampling.verdict import round_up
+
     error = measure.get("mcse")
-    return f"; Monte Carlo error {error:.1g}" if error else ""
+    return f"; Monte Carlo error {round_up(error):g}" if error else ""
 
 
 def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
