@@ -11,13 +11,14 @@ import stat
 import sys
 import time
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keyhole.errors import OutputError, Stopped
-from keyhole.sampling import Notice, Progress, blocks, keeper, rounds
+from keyhole.sampling import Notice, Progress, blocks, checkpoint, keeper, rounds
 from keyhole.sampling.checkpoint import HEAD, SIDES, newest_number, read_head, read_newest, remove_checkpoint
 from keyhole.sampling.keeper import Keeper
 from tests.unit.short_runs import digest, make_short_problem, run
@@ -269,6 +270,16 @@ def packed(arrays, compress=False) -> bytes:
     return buffer.getvalue()
 
 
+def claiming(shape: tuple[int, ...]) -> bytes:
+    """Return a file with one array whose head claims this shape, and no more than its head."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("0.weight.npy", head.getvalue())
+    return buffer.getvalue()
+
+
 class Bomb:
     def __reduce__(self):
         return (sys.exit, (99,))
@@ -284,6 +295,8 @@ HOSTILE_ARRAYS = {
     "packed": ("state", lambda arrays: packed(arrays, compress=True)),
     "no zip": ("state", lambda _: b"\x80\x04K\x63."),
     "empty": ("draws", lambda _: b""),
+    "claims a petabyte": ("state", lambda _: claiming((1 << 47,))),
+    "claims more than numbers hold": ("draws", lambda _: claiming((1 << 40, 1 << 40))),
     "a field less": ("state", lambda arrays: packed({n: a for n, a in arrays.items() if n != "1.seat"})),
     "another type": ("state", changed("0.seat", lambda array: array.astype(np.int64))),
     "another shape": ("state", changed("0.table_label", lambda array: array[:-1])),
@@ -326,6 +339,15 @@ def test_hostile_arrays_are_refused(stopped, case):
     kind, make = HOSTILE_ARRAYS[case]
     replace_file(stopped, kind, make)
     with pytest.raises(OutputError, match="leave --resume out"):
+        run(stopped, resume=True)
+
+
+def test_a_want_of_memory_is_not_called_damage(stopped, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr(checkpoint.np, "load", refuse)
+    with pytest.raises(MemoryError):
         run(stopped, resume=True)
 
 

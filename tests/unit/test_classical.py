@@ -1,6 +1,7 @@
 """The classical estimators: hand-computed cases, published numbers, brute force, and their own models simulated."""
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -279,6 +280,17 @@ def test_number_of_cells_by_hand():
     first = (4 * 0.25 + 2 * 0.25 * 0.75) / (4 * 0.5 * 0.5 + 0.25 * 1.25)
     second = (4 * 0.5 + 0.25) / (4 * 0.5 + 2 * 0.5 * 0.5)
     assert estimate_cells(np.array([1, 2]), np.array([4, 1]), 0.5) == pytest.approx(5 + 4 * first * second**2)
+
+
+def test_number_of_cells_when_one_holds_thousands_of_records():
+    """The formula as it is printed, in numbers without a largest one."""
+    sizes, count, q = [1, 2, 20_000], [40, 10, 3], Decimal("0.05")
+    cells = list(zip(sizes, count, strict=True))
+    first = sum(i * q**2 * (1 - q**2) ** (i - 1) * s for i, s in cells)
+    first /= sum((1 - q) ** i * ((1 + q) ** i - 1) * s for i, s in cells)
+    second = sum((1 - q) ** i * s for i, s in cells) / sum(i * q * (1 - q) ** (i - 1) * s for i, s in cells)
+    found = estimate_cells(np.array(sizes), np.array(count), float(q))
+    assert found == pytest.approx(float(53 + 40 * first * second**2))
 
 
 def test_slide_model_by_summation_and_solved():

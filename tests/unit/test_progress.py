@@ -66,12 +66,13 @@ def test_plain_lines_every_ten_seconds_elsewhere(screen, monkeypatch):
     )
 
 
-def test_a_run_that_is_over_at_once_says_nothing(screen):
+def test_even_a_run_that_is_over_at_once_tells_its_estimate_first(screen):
     written = screen(False)
     with progress.show_progress(silent=False) as tell:
         tell(Notice("About 10 MB of memory."))
+        assert written.getvalue() == "About 10 MB of memory.\n"
         tell(EVENT)
-    assert written.getvalue() == ""
+    assert written.getvalue() == "About 10 MB of memory.\n"
 
 
 def test_quiet_tells_warnings_only(screen):

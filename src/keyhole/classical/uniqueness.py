@@ -44,10 +44,11 @@ def estimate_cells(sizes: NDArray[np.int64], size_count: NDArray[np.int64], frac
     """Estimate how many cells of the population are not empty (Shlosser 1981, modified by Haas and Stokes 1998).
 
     With q = n / N: u + s_1 [sum i q^2 (1 - q^2)^(i-1) s_i / sum (1 - q)^i ((1 + q)^i - 1) s_i]
-    [sum (1 - q)^i s_i / sum i q (1 - q)^(i-1) s_i]^2.
+    [sum (1 - q)^i s_i / sum i q (1 - q)^(i-1) s_i]^2. In the first denominator (1 - q)^i (1 + q)^i = (1 - q^2)^i: with
+    thousands of records in a cell (1 + q)^i is beyond all numbers.
     """
     i, s, q = sizes.astype(np.float64), size_count.astype(np.float64), fraction
-    first = float((i * q * q * (1 - q * q) ** (i - 1) * s).sum()) / float(((1 - q) ** i * ((1 + q) ** i - 1) * s).sum())
+    first = float((i * q * q * (1 - q * q) ** (i - 1) * s).sum()) / float((((1 - q * q) ** i - (1 - q) ** i) * s).sum())
     second = float(((1 - q) ** i * s).sum()) / float((i * q * (1 - q) ** (i - 1) * s).sum())
     return float(s.sum()) + float(s[sizes == 1].sum()) * first * second**2
 

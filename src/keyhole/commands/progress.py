@@ -31,7 +31,7 @@ def show_progress(silent: bool) -> Iterator[OnProgress]:
         with Live(Spinner("dots", told), console=console, transient=True, refresh_per_second=5) as live:
             yield _Screen(live)
     else:
-        # Somebody who waits should know why; a run that is over at once says nothing.
+        # Somebody who waits should know why.
         waiting = Timer(PATIENCE_SECONDS, console.print, args=(told,))
         waiting.start()
         try:
@@ -95,27 +95,19 @@ class _Screen:
 
 
 class _Lines:
-    """One plain line now and then."""
+    """Notices at once, so that an estimate comes before the run; then one plain line now and then."""
 
     def __init__(self, console: Console, waiting: Timer) -> None:
         self.console, self.waiting = console, waiting
         self.last = time.monotonic()
-        self.notices: list[Notice] = []
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Notice):
-            self.notices.append(event)
-            if not event.warning:
-                return
-        now = time.monotonic()
-        if isinstance(event, Notice) or now - self.last >= EVERY_SECONDS:
             self.waiting.cancel()
-            for notice in self.notices:
-                self.console.print(_told(notice), soft_wrap=True)
-            self.notices.clear()
-            if isinstance(event, Progress):
-                self.last = now
-                self.console.print(str(event), soft_wrap=True)
+            self.console.print(_told(event), soft_wrap=True)
+        elif time.monotonic() - self.last >= EVERY_SECONDS:
+            self.last = time.monotonic()
+            self.console.print(str(event), soft_wrap=True)
 
 
 def _warn(console: Console, event: Event) -> None:

@@ -12,13 +12,14 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 import stat
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import IO, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,13 +200,23 @@ def _read_arrays(place: Path, stored: Stored) -> Arrays:
         raise DamagedError
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            if any(info.compress_type != zipfile.ZIP_STORED for info in packed.infolist()):
-                raise DamagedError
+            for info in packed.infolist():
+                with packed.open(info) as member:
+                    if info.compress_type != zipfile.ZIP_STORED or _count_bytes(member) > len(content):
+                        raise DamagedError
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (ValueError, OSError, KeyError, EOFError, MemoryError, NotImplementedError, zipfile.BadZipFile):
+    except (ValueError, OSError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile):
         # What zipfile and NumPy raise for crafted files: the head and its checksums may have been forged together.
         raise DamagedError from None
+
+
+def _count_bytes(member: IO[bytes]) -> int:
+    """Return the bytes that an array needs by its own head; a forged one may ask for any amount."""
+    if np.lib.format.read_magic(member) != (1, 0):
+        raise DamagedError
+    shape, _, kind = np.lib.format.read_array_header_1_0(member)
+    return math.prod(shape) * kind.itemsize
 
 
 def _guess_number(place: Path) -> int:
