@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
-from keyhole.kernels.balanced_base import move_base
 from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
 from keyhole.kernels.glide import begin_glide, glide_profiles
@@ -59,8 +58,7 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     REBIRTHS,
     GLIDE,
     SLOPES,
-    MOVE_BASE,
-) = range(27)
+) = range(26)
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
 STEPS: dict[str, tuple[int, ...]] = {
@@ -125,8 +123,6 @@ def run_kernel(rng, records, prior, state, work, number, share):
         return draw_rebirths(rng, records, prior, state, work, share)
     elif number == GLIDE:
         return glide_profiles(rng, records, prior, state, work, share)
-    elif number == MOVE_BASE:
-        return move_base(rng, records, prior, state, work, share)
     elif number == SLOPES:
         glide, grid, people = make_glide(work.glide), work.grid, records.level.shape[0]
         possible, rows = prior.rules.grid_possible[0] == 1, make_rows(records, prior, state, work)

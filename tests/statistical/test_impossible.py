@@ -40,7 +40,7 @@ prepare_grid, move_profiles = alone(running.PREPARE_GRID), alone(running.MOVE_PR
 move_weight_concentration = alone(running.MOVE_WEIGHT_CONCENTRATION)
 move_concentrations, move_memberships = alone(running.MOVE_CONCENTRATIONS), alone(running.MOVE_MEMBERSHIPS)
 draw_memberships_sometimes = alone(running.MEMBERSHIPS_SOMETIMES)
-draw_rebirths, glide_profiles, move_base = alone(running.REBIRTHS), alone(running.GLIDE), alone(running.MOVE_BASE)
+draw_rebirths, glide_profiles = alone(running.REBIRTHS), alone(running.GLIDE)
 before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
 after_imputing = alone(
     running.SPLITS, running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
@@ -123,11 +123,7 @@ def quantities(records, state):
         log_mean,
         np.log(state.shared_concentration[0]),
         np.log(state.base_strength[0]),
-        np.log(state.base_strength[1]),
         state.base_level[0],
-        state.base_level[records.level_start[2] - 1],
-        np.log(state.base_strength[1]) * state.base_level[records.level_start[2] - 1],
-        np.log(state.base_strength[1]) * np.log1p(state.impossible_total[0]),
         log_gamma * occupied,
         log_gamma * np.log(state.remainder[0] + 1e-12),
         log_mean * within,
@@ -137,8 +133,7 @@ def quantities(records, state):
 
 
 BALANCE = (
-    draw_rebirths, glide_profiles, move_base, move_profiles, move_weight_concentration, move_concentrations,
-    move_memberships,
+    draw_rebirths, glide_profiles, move_profiles, move_weight_concentration, move_concentrations, move_memberships,
 )  # fmt: skip
 
 
@@ -259,20 +254,6 @@ def balance_often(rng, records, prior, state, work):
 @pytest.mark.parametrize("name", some_long({"hdp adaptive", "mixed adaptive"}))
 def test_balance_keeps_the_prior(rng, name):
     assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, 1, balance_often)) > LEVEL
-
-
-def move_base_often(rng, records, prior, state, work):
-    """Only the moves of the base with all profiles in tow."""
-    tally_answers(rng, records, prior, state, work)
-    conditioned_balance(rng, records, prior, state, work, (move_base,) * 5)
-    impute_few(rng, records, prior, state, work)
-    draw_impossible_answers(rng, records, prior, state, work)
-    drop_empty_profiles(rng, records, prior, state, work)
-
-
-@pytest.mark.parametrize("name", ["hdp adaptive", "mixed adaptive", "five of six cells"])
-def test_moves_of_the_base_keep_the_prior(rng, name):
-    assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, 1, move_base_often)) > LEVEL
 
 
 def test_a_sweep_that_ignores_the_rules_is_noticed(rng):

@@ -27,7 +27,6 @@ from keyhole.kernels.balanced_concentrations import (
     move_weight_concentration,
 )
 from keyhole.kernels.boxes import fill_set_factors
-from keyhole.kernels.drafts import make_drafts
 from keyhole.kernels.glide import glide_profiles
 from keyhole.kernels.grid import accept_trial, fill_phi, move_phi, multiply_all, multiply_out, sum_grid, swap_levels
 from keyhole.kernels.impossible import append_remainder
@@ -230,7 +229,6 @@ def draw_balance(rng, records, prior, state, work):
     share = draw_rebirths(rng, records, prior, state, work, share)
     if prior.glide_steps > 0:
         share = glide_profiles(rng, records, prior, state, work, share)
-    share = make_drafts(rng, records, prior, state, work, share)
     share = move_profiles(rng, records, prior, state, work, share)
     for _ in range(0 if prior.finite else STICK_MOVES):
         share = move_weight_concentration(rng, records, prior, state, work, share)

@@ -29,8 +29,6 @@ class Grid(NamedTuple):
     factor : float64 (G, U, 16)
     level : float64 (levels,)
         The proposed rows.
-    base : float64 (14, levels)
-        Of the classes of a variable, for balanced_base.py.
     """
 
     phi: Floats
@@ -44,7 +42,6 @@ class Grid(NamedTuple):
     scale: Floats
     factor: Floats
     level: Floats
-    base: Floats
 
 
 def count_groups(rules: Rules) -> int:
@@ -69,7 +66,6 @@ def make_grid(rules: Rules, levels: int) -> Grid:
         scale=factorial[np.bitwise_count(np.arange(sets))],
         factor=lane_zeros((groups, variables, LANES)),
         level=np.zeros(levels),
-        base=np.zeros((14, levels)),
     )
 
 

@@ -61,8 +61,6 @@ class Rules(NamedTuple):
         Set of each of these variables in each of L disjoint boxes, -1 where the box leaves it free.
     grid_possible : int64 (1,)
         1 if these boxes hold the possible cells, 0 if they hold the impossible ones.
-    level_class : int64 (levels,)
-        Levels of a variable that no set tells apart have the same number, counted from 0 in each variable.
     """
 
     set_variable: Integers
@@ -80,7 +78,6 @@ class Rules(NamedTuple):
     grid_variable: Integers
     grid_set: Integers
     grid_possible: Integers
-    level_class: Integers
 
 
 def no_rules() -> Rules:
@@ -88,7 +85,7 @@ def no_rules() -> Rules:
     none, start = np.zeros(0, np.int64), np.zeros(1, np.int64)
     return Rules(
         none, start, none, start, none, start, none, start, none, start, start, none,
-        none, np.zeros((0, 0), np.int64), np.zeros(1, np.int64), none,
+        none, np.zeros((0, 0), np.int64), np.zeros(1, np.int64),
     )  # fmt: skip
 
 

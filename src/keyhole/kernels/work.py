@@ -69,39 +69,6 @@ def make_members(records: int, variables: int, capacity: int) -> Members:
     )
 
 
-class Draft(NamedTuple):
-    """Scratch for drafts.py: what a draft may change, as it was; s_k by profile, and sums over profiles.
-
-    level : float64 (levels, P)
-    weight, own, new_own : float64 (P + 1,)
-    strength, base : float64 (J,), (levels,)
-    sums : float64 (2,)
-    """
-
-    level: Floats
-    weight: Floats
-    own: Floats
-    new_own: Floats
-    strength: Floats
-    base: Floats
-    sums: Floats
-
-
-def make_draft(rules: Rules, variables: int, levels: int, capacity: int) -> Draft:
-    """Allocate scratch; without rules none is needed."""
-    if not rules.grid_set.size:
-        capacity = 0
-    return Draft(
-        level=np.zeros((levels, capacity)),
-        weight=np.zeros(capacity + 1),
-        own=np.zeros(capacity + 1),
-        new_own=np.zeros(capacity + 1),
-        strength=np.zeros(variables),
-        base=np.zeros(levels),
-        sums=np.zeros(2),
-    )
-
-
 class Work(NamedTuple):
     """Scratch arrays. P stands for the capacity in profiles, a multiple of 8.
 
@@ -150,7 +117,6 @@ class Work(NamedTuple):
         For moves with the impossible people integrated out.
     glide : GlideWork
         For such moves of all profiles at once.
-    draft : Draft
     members : Members
     """
 
@@ -185,7 +151,6 @@ class Work(NamedTuple):
     leaf_side: Integers
     grid: Grid
     glide: GlideWork
-    draft: Draft
     members: Members
 
 
@@ -228,6 +193,5 @@ def make_work(
         leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
         grid=make_grid(rules, levels),
         glide=make_glide_work(rules, levels, capacity),
-        draft=make_draft(rules, variables, levels, capacity),
         members=make_members(records, variables, capacity),
     )

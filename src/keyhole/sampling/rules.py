@@ -92,19 +92,7 @@ def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level
         grid_variable=np.array(grid_variable, dtype=np.int64),
         grid_set=grid_set,
         grid_possible=np.array([int(grid is not boxes)]),
-        level_class=classify(list(sets), level_start),
     )
-
-
-def classify(sets: list[Set], level_start: Integers) -> Integers:
-    """Number the classes of levels that no set tells apart, in each variable from 0."""
-    classes = np.zeros(level_start[-1], np.int64)
-    for j in range(len(level_start) - 1):
-        found: dict[tuple[bool, ...], int] = {}
-        for v in range(level_start[j], level_start[j + 1]):
-            membership = tuple(v in levels for variable, levels in sets if variable == j)
-            classes[v] = found.setdefault(membership, len(found))
-    return classes
 
 
 def _refuse() -> None:
