@@ -394,6 +394,21 @@ def test_other_databases_go_through_sqlalchemy(people, tmp_path):
         )
 
 
+def test_a_want_of_memory_is_not_called_bad_input(people, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise MemoryError
+
+    for place in ("narwhals.stable.v2.DataFrame.select", "narwhals.stable.v2.from_native"):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, refuse)
+            with pytest.raises(MemoryError):
+                read_microdata(people, KEYS)
+    source = write(people, tmp_path, "db").replace("sqlite://", "sqlite+pysqlite://")
+    monkeypatch.setattr("keyhole.microdata.database._collect", refuse)
+    with pytest.raises(MemoryError):
+        read(source, KEYS)
+
+
 def test_sqlalchemy_is_an_extra(people, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     assert read(write(people, tmp_path, "db"), KEYS).rows == 120

@@ -101,7 +101,7 @@ def _read_other(url: str, query: str, wanted: Sequence[str] | None) -> Table:
             if not rows.returns_rows:
                 raise InputError(f"{where} gives no rows: only a single SELECT is allowed.")
             return _collect(where, list(rows.keys()), map(list, rows.partitions(BATCH)), wanted)
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception:
         # Whatever a driver raises may quote the address or a value.

@@ -55,6 +55,8 @@ def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
         raise InputError(
             f"data of type {type(source).__name__} cannot be read: give the path of a file or a dataframe."
         ) from None
+    except MemoryError:
+        raise
     except Exception:
         # pandas with two columns of one name, for instance; the library's own message may quote values.
         raise InputError("the dataframe cannot be read: are two of its columns named alike?") from None
@@ -65,6 +67,8 @@ def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
         chosen = data.select(*names)
         eager = chosen.collect(backend="polars") if isinstance(chosen, nw.LazyFrame) else chosen
         return Table(where, tuple(header), eager.to_polars())
+    except MemoryError:
+        raise
     except Exception:
         # Columns of mixed Python objects; the library's own message may quote a value.
         raise InputError("the dataframe cannot be read: make its key columns text or numbers.") from None
