@@ -30,6 +30,7 @@ class SavedChain(BaseModel):
     start: int
     draws: int
     since: int
+    refused: int
     risk_stride: int
     kept_stride: int
     sweep_rng: dict[str, Any]
@@ -89,6 +90,7 @@ def describe_run(
             start=chain.start,
             draws=chain.draws,
             since=chain.position.since,
+            refused=chain.position.refused,
             risk_stride=chain.risks.stride,
             kept_stride=chain.kept.stride,
             sweep_rng=chain.position.sweep_rng,
@@ -172,7 +174,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
     state = _restore_state(c, generation.state, problem)
     for rng in (about.sweep_rng, about.risk_rng):
         make_generator(rng)
-    position = Position(state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since)
+    position = Position(state, about.sweep_rng, about.risk_rng, about.draws, about.since, about.refused)
     uniques = len(problem.cell_level)
     chain = start_history(c, about.start, position, uniques)
     chain.risks.stride, chain.kept.stride = about.risk_stride, about.kept_stride
@@ -197,7 +199,8 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
             _expect(item.level_profile.shape == (levels, len(item.weight)))
             chain.kept.items.append(item)
     _expect(chain.draws == about.draws == len(chain.errors))
-    _expect((0 if about.draws else -problem.start_sweeps) <= about.since < problem.spacing)
+    _expect(0 <= about.refused and (about.refused == 0 or problem.learning_sweeps > 0))
+    _expect((0 if about.draws + about.refused else -problem.first_sweeps) <= about.since < problem.spacing)
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
     chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds

@@ -71,6 +71,8 @@ class Trace:
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
     start_sweeps: made before all others, without rules and under the prior `adaptive`.
+    learning_sweeps: made next, to learn the lift (kernels/lift.py); refused: draws that it gave back, of each chain on
+    average; their sweeps are not counted.
     """
 
     starts: tuple[int, ...]
@@ -88,3 +90,5 @@ class Trace:
     seconds: dict[str, float]
     target_ess: int
     start_sweeps: int = 0
+    learning_sweeps: int = 0
+    refused: float = 0.0
