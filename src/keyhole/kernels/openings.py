@@ -86,9 +86,7 @@ def open_profile(rng, book, level, seat, i, t, least, most):
     if k == book.weight.shape[0]:
         book.status[0] = FULL
         return -1
-    log_nu, _ = break_lifted_sticks(
-        rng, book.weight_concentration[0], book.remainder[0], book.lift, least, most
-    )
+    log_nu, _ = break_lifted_sticks(rng, book.weight_concentration[0], book.remainder[0], book.lift, least, most)
     book.weight[k] = -math.expm1(log_nu) * book.remainder[0]
     book.remainder[0] *= math.exp(log_nu)
     book.profile_total[0] = k + 1

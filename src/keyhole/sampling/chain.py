@@ -223,11 +223,14 @@ def may_draw(chain: Chain, problem: Problem) -> bool:
     """Say whether it is time for a draw; under a lift, one time in exp(lift) (kernels/lift.py)."""
     if chain.since < problem.spacing:
         return False
-    if problem.learning_sweeps and chain.rng.random() >= math.exp(-sum_lift(chain.rng, problem.prior, chain.state, True)):
-        chain.refused += 1
-        chain.since = 0
-        return False
-    return True
+    if problem.learning_sweeps == 0:
+        return True
+    height = sum_lift(chain.rng, problem.prior, chain.state, True)
+    if chain.rng.random() < math.exp(-height):
+        return True
+    chain.refused += 1
+    chain.since = 0
+    return False
 
 
 def keep_draw(chain: Chain, problem: Problem) -> Draw:

@@ -35,8 +35,8 @@ START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
 fewer when they would visit more answers than this."""
 
 LEARNING_SWEEPS, FEWEST_LEARNING_SWEEPS, LEARNING_ANSWERS = 3_000, 1_000, 120_000_000
-"""Sweeps that learn the lift (kernels/lift.py); fewer when they would visit more answers than this, and none when so few
-that nothing would be learned."""
+"""Sweeps that learn the lift (kernels/lift.py); fewer when they would visit more answers than this, none when they
+would be too few to learn anything."""
 
 LIFT_RECORDS, LIFT_MOST = 6.0, 0.125
 """Profiles are lifted from the weight of so many records up to this one; without four times as much room, none is."""
@@ -162,7 +162,7 @@ def count_learning_sweeps(records: Records) -> int:
     """Return how many sweeps learn the lift; 0 for small files, which have no room for one, and for large ones."""
     n = len(records.level)
     sweeps = min(LEARNING_ANSWERS // max(records.level.size, 1), LEARNING_SWEEPS)
-    return sweeps if sweeps >= FEWEST_LEARNING_SWEEPS and 4.0 * LIFT_RECORDS <= LIFT_MOST * n else 0
+    return sweeps if sweeps >= FEWEST_LEARNING_SWEEPS and LIFT_MOST * n >= 4.0 * LIFT_RECORDS else 0
 
 
 def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:

@@ -199,7 +199,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
             _expect(item.level_profile.shape == (levels, len(item.weight)))
             chain.kept.items.append(item)
     _expect(chain.draws == about.draws == len(chain.errors))
-    _expect(0 <= about.refused and (about.refused == 0 or problem.learning_sweeps > 0))
+    _expect(about.refused >= 0 and (about.refused == 0 or problem.learning_sweeps > 0))
     _expect((0 if about.draws + about.refused else -problem.first_sweeps) <= about.since < problem.spacing)
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)

@@ -65,7 +65,8 @@ def name_chains(trace: Trace) -> str:
     chains = f"{len(trace.starts)} chains that started from {first if first == last else f'{first} to {last}'} profiles"
     if trace.start_sweeps == 0:
         return chains
-    return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first)"
+    learning = f", then {trace.learning_sweeps:,} to learn its lift" if trace.learning_sweeps else ""
+    return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first{learning})"
 
 
 def count_groups(groups: Sequence[Group]) -> str:
