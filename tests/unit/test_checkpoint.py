@@ -286,7 +286,12 @@ class Bomb:
 
 
 def changed(name, value):
-    return lambda arrays: packed(arrays | {name: value(arrays[name])})
+    def change(arrays):
+        if len(arrays[name]) == 0:  # nothing in this part to change: the next may have more
+            raise KeyError(name)
+        return packed(arrays | {name: value(arrays[name])})
+
+    return change
 
 
 HOSTILE_ARRAYS = {

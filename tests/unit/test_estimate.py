@@ -142,3 +142,11 @@ def test_what_is_in_use_is_told_but_not_refused(monkeypatch):
     monkeypatch.setattr(estimate, "free_memory", lambda: 2 * added + 10**8)
     estimate.check_memory(problem, settings)
     assert estimate.describe_estimate(problem, settings, 1e9, 1.0).startswith("About 10.")
+
+
+def test_a_start_longer_than_the_time_limit_is_told():
+    problem, settings = make_short_problem(time_limit=60)
+    told = estimate.describe_estimate(problem, settings, 0.5, first_round=300.0, fewest=100.0)
+    assert told.endswith("first verdict after about 60 s, the last after 60 s at the latest.")
+    told = estimate.describe_estimate(problem, settings, 0.9, first_round=300.0, fewest=100.0)
+    assert told.endswith("about 90 s, the last after 90 s at the latest: chains need that long to start.")

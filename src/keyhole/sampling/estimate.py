@@ -138,16 +138,23 @@ def time_draw(problem: Problem, settings: Settings, position: Position) -> float
     return 1.5 * problem.spacing * sweep * settings.chains / count_workers(settings)
 
 
-def describe_estimate(problem: Problem, settings: Settings, seconds_per_draw: float, first_round: float) -> str:
-    """Say what the process will need at most, from its start to its end, and when the first verdict comes."""
+def describe_estimate(
+    problem: Problem, settings: Settings, seconds_per_draw: float, first_round: float, fewest: float = 0.0
+) -> str:
+    """Say what the process will need at most, from its start to its end, and when the first verdict comes.
+
+    first_round, fewest: draws, and sweeps of the start in draws, until the first verdict and in any case.
+    """
     draws = int(settings.time_limit / seconds_per_draw)
     if settings.max_sweeps is not None:
         draws = min(draws, settings.max_sweeps // problem.spacing)
     memory = max(peak_memory(), used_memory() + estimate_memory(problem, settings, max(draws, 8)))
-    verdict = min(first_round * seconds_per_draw, settings.time_limit)
+    last = max(settings.time_limit, fewest * seconds_per_draw)
+    verdict = min(first_round * seconds_per_draw, last)
+    why = "" if last == settings.time_limit else ": chains need that long to start"
     return (
         f"About {tell_bytes(memory)} of memory at most; first verdict after about {tell_seconds(verdict)}, "
-        f"the last after {tell_seconds(settings.time_limit)} at the latest."
+        f"the last after {tell_seconds(last)} at the latest{why}."
     )
 
 

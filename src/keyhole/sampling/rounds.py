@@ -64,7 +64,7 @@ def run_chains(
     start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
     seconds = time_draw(problem, settings, start.chains[-1].position)
     before = max(-start.chains[-1].position.since, 0) / problem.spacing
-    estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round))
+    estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round), before + FEWEST)
     tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, keeper)
     run.round, run.before = start.round, start.seconds
