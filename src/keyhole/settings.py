@@ -64,7 +64,7 @@ class Settings(BaseModel):
     scheduler: str = option("threads", "Where chains run: threads, processes, or a Dask cluster (tcp://HOST:8786).")
     time_limit: Seconds = option(600.0, "Stop after this long (30s, 5m, 1h), converged or not.", low=0.1)
     target_ess: int = option(400, "Stop when tau1 and tau2 have this many effective draws.", low=10, high=1_000_000)
-    max_sweeps: int | None = option(None, "Stop after this many sweeps of each chain (not counting its start, and what a lift refuses).", low=10)
+    max_sweeps: int | None = option(None, "Stop after this many sweeps of each chain, its start not counted.", low=10)
 
     @field_validator("scheduler")
     @classmethod
