@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.sweep import run_sweep
-from tests.statistical.invariance import Setting
-from tests.statistical.prior_pool import empty_pool, fill_answers, fill_pool, one_records, one_state
+from tests.statistical.invariance import Setting, draw_pool
+from tests.statistical.prior_pool import HEIGHTS, empty_pool, fill_answers, fill_pool, one_records, one_state
 from tests.statistical.quantities import growth_strings, measure, measure_pool
 from tests.statistical.running import make_pool_work, run_step
 
@@ -43,6 +43,7 @@ def geweke_sample(setting: Setting, sweeps: int, spacing: int, seed: int) -> NDA
     pool = empty_pool(1, setting.records, setting.levels, 160)
     fill_pool(rng, setting.prior, setting.profiles, pool)
     run_step("seating", rng, setting.prior, pool)
+    pool.state.lift[:] = HEIGHTS if setting.lifted else 0.0
     work = make_pool_work(pool)
     partitions, cell = growth_strings(len(setting.levels)), pool.level_start[:-1]
     out = np.empty((sweeps // spacing, measure_pool(setting.prior, pool).shape[1]))
@@ -53,14 +54,7 @@ def geweke_sample(setting: Setting, sweeps: int, spacing: int, seed: int) -> NDA
 
 def prior_sample(setting: Setting, draws: int, seed: int) -> NDArray[np.float64]:
     """Quantities of independent prior draws, in batches."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for first in range(0, draws, 20_000):
-        pool = empty_pool(min(20_000, draws - first), setting.records, setting.levels, setting.capacity)
-        fill_pool(rng, setting.prior, setting.profiles, pool)
-        run_step("seating", rng, setting.prior, pool)
-        parts.append(measure_pool(setting.prior, pool))
-    return np.concatenate(parts)
+    return moved_sample(setting, draws, 0, seed)
 
 
 def moved_sample(setting: Setting, draws: int, sweeps: int, seed: int) -> NDArray[np.float64]:
@@ -68,9 +62,7 @@ def moved_sample(setting: Setting, draws: int, sweeps: int, seed: int) -> NDArra
     rng = np.random.default_rng(seed)
     parts = []
     for first in range(0, draws, 20_000):
-        pool = empty_pool(min(20_000, draws - first), setting.records, setting.levels, setting.capacity)
-        fill_pool(rng, setting.prior, setting.profiles, pool)
-        run_step("seating", rng, setting.prior, pool)
+        pool = draw_pool(setting, min(20_000, draws - first), int(rng.integers(2**62)))
         run_step("sweep", rng, setting.prior, pool, sweeps)
         parts.append(measure_pool(setting.prior, pool))
     return np.concatenate(parts)
