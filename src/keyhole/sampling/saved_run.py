@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keyhole._version import __version__
 from keyhole.errors import OutputError
+from keyhole.kernels.lift import HIGHEST
 from keyhole.kernels.state import State
 from keyhole.sampling.chain import KeptDraw, Position, make_generator
 from keyhole.sampling.checkpoint import Arrays, DamagedError, Generation
@@ -220,6 +221,7 @@ def _restore_state(c: int, arrays: Arrays, problem: Problem) -> State:
     profiles, tables = int(state.profile_total[0]), state.table_total
     seated = find_seated(problem.records)
     _expect(0 <= profiles <= capacity)
+    _expect(bool(((state.lift >= 0.0) & (state.lift <= HIGHEST)).all()))
     _expect(bool(((tables >= 0) & (tables <= state.seat.shape[1])).all()))
     _expect(bool(((state.seat < tables[:, None]) | ~seated).all()))
     used = np.arange(state.seat.shape[1]) < tables[:, None]

@@ -65,7 +65,9 @@ def name_chains(trace: Trace) -> str:
     chains = f"{len(trace.starts)} chains that started from {first if first == last else f'{first} to {last}'} profiles"
     if trace.start_sweeps == 0:
         return chains
-    learning = f", then {trace.learning_sweeps:,} to learn its lift" if trace.learning_sweeps else ""
+    learning = (
+        f", then {trace.learning_sweeps:,} to learn to pass between few and many" if trace.learning_sweeps else ""
+    )
     return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first{learning})"
 
 
