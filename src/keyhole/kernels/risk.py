@@ -3,12 +3,28 @@
 With q the probability of a cell among possible people and M people outside the sample,
     r1 = (1 - q)^M,   r2 = E 1 / (1 + Binomial(M, q)) = (1 - (1 - q)^(M + 1)) / ((M + 1) q).
 q may be 1e-12 and M 1e9: everything through log1p and expm1.
+
+The counts X_c of people in the cells of the sample uniques are one multinomial. Were they independent, tau1 would be a
+sum of independent indicators with probabilities r1, and its law a convolution. They are what independent Poisson counts
+are given that all M people are somewhere. That condition has probability about exp(-(t - mean)^2 b^2 / (2 s^2)) at
+tau1 = t, where b = S / v is the regression of the people in these cells on tau1, S = sum lambda r1, lambda = M q,
+v = sum r1 (1 - r1), and s^2 = M - S^2 / v what is left of the variance M. The law is the convolution times this, and
+its variance is v - S^2 / M. In the same way
+    Var tau2 = sum Var 1/(1 + X) - (sum Cov(1/(1 + X), X))^2 / M,   Cov = 1 - r2 (1 + lambda).
+lambda is recovered from r1, or from r2 where r1 is next to nothing, so that stored risks are enough.
 """
 
 import math
 
 from keyhole.kernels.draws import draw_binomial
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import inner, kernel
+
+NEGLIGIBLE = 1e-18
+"""Probabilities at the ends of a law that are cut off."""
+
+SMALLEST_R1 = 1e-30
+LARGE = 50.0
+"""Expected people in a cell above which the variance of 1/(1 + X) is that of its tangent: it is 1e-5 and less."""
 
 
 @kernel
@@ -59,3 +75,79 @@ def count_matches(count, r1, r2):
         tau1 += r1[c]
         tau2 += r2[c]
     return tau1, tau2
+
+
+@inner
+def expected_others(r1, r2, people):
+    """Return lambda = M q, the people expected in a cell besides the record, from the risks of the record."""
+    if r1 > SMALLEST_R1:
+        return -people * math.expm1(math.log(r1) / people)
+    return people / ((people + 1.0) * r2)
+
+
+@inner
+def match_variance(r2, others, people):
+    """Return the variance of 1/(1 + X), X ~ Binomial(M, lambda / M)."""
+    q = others / people
+    if q >= 1.0:
+        return 0.0
+    if others > LARGE:
+        return others * (1.0 - q) / (1.0 + others) ** 4
+    term = math.exp(people * math.log1p(-q))
+    square, count = term, 0.0
+    while count < people and (count < others or term > NEGLIGIBLE):
+        term *= (people - count) / (count + 1.0) * q / (1.0 - q)
+        count += 1.0
+        square += term / (1.0 + count) ** 2
+    return max(square - r2 * r2, 0.0)
+
+
+@kernel
+def find_variances(r1, r2, people):
+    """Return the variances of tau1 and tau2 given a draw."""
+    variance1, variance2, with1, with2 = 0.0, 0.0, 0.0, 0.0
+    if people == 0:
+        return 0.0, 0.0
+    for c in range(r1.shape[0]):
+        others = expected_others(r1[c], r2[c], people)
+        variance1 += r1[c] * (1.0 - r1[c])
+        variance2 += match_variance(r2[c], others, people)
+        with1 += others * r1[c]
+        with2 += 1.0 - r2[c] * (1.0 + others)
+    return max(variance1 - with1 * with1 / people, 0.0), max(variance2 - with2 * with2 / people, 0.0)
+
+
+@kernel
+def fill_law(r1, r2, people, law):
+    """Write P(tau1 = t | draw) to law[t]; return the first t and the one after the last that have any."""
+    law[:] = 0.0
+    law[0] = 1.0
+    first, last = 0, 0
+    mean, variance, together = 0.0, 0.0, 0.0
+    for c in range(r1.shape[0]):
+        yes = r1[c]
+        if yes <= NEGLIGIBLE:
+            continue
+        no = 1.0 - yes
+        last += 1
+        for t in range(last, first, -1):
+            law[t] = law[t] * no + law[t - 1] * yes
+        law[first] *= no
+        while law[first] < NEGLIGIBLE and first < last:
+            law[first] = 0.0
+            first += 1
+        while law[last] < NEGLIGIBLE and last > first:
+            law[last] = 0.0
+            last -= 1
+        mean += yes
+        variance += yes * no
+        together += expected_others(yes, r2[c], people) * yes
+    left = variance * people - together * together
+    total = 0.0
+    for t in range(first, last + 1):
+        if left > 0.0 and variance > 0.0:
+            law[t] *= math.exp(-0.5 * (t - mean) ** 2 * together * together / (variance * left))
+        total += law[t]
+    for t in range(first, last + 1):
+        law[t] /= total
+    return first, last + 1

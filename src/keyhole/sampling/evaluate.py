@@ -15,7 +15,7 @@ from keyhole.kernels.estimators import (
 )
 from keyhole.kernels.keep import LEFT, Kept, fill_kept, make_kept
 from keyhole.kernels.likelihood import effective_profiles, log_likelihood
-from keyhole.kernels.risk import count_matches, draw_matches, fill_risks
+from keyhole.kernels.risk import count_matches, draw_matches, fill_risks, find_variances
 from keyhole.kernels.state import Floats, Rules, State
 from keyhole.kernels.work import OK
 from keyhole.sampling.event_probabilities import weigh_events
@@ -140,16 +140,20 @@ def evaluate_draw(
         )  # fmt: skip
         tau1, tau2 = count_matches(count, r1, r2)
         expected1, expected2 = tau1, tau2
+        variance1, variance2 = 0.0, 0.0
     else:
         probability, error = find_probabilities(rng, problem, kept, work, scratch)
         probability /= possible
         expected1, expected2 = fill_risks(probability, problem.people, r1, r2)
         tau1, tau2 = draw_matches(rng, probability, problem.people)
+        variance1, variance2 = find_variances(r1, r2, problem.people)
     quantities = {
         "tau1": tau1,
         "tau2": tau2,
         "tau1_expected": expected1,
         "tau2_expected": expected2,
+        "tau1_variance": variance1,
+        "tau2_variance": variance2,
         "log_likelihood": find_log_likelihood(rng, problem, state, kept, work, scratch, possible, probability),
         "profiles": float(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
         "effective_profiles": effective_profiles(kept),
