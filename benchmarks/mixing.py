@@ -44,13 +44,13 @@ def measure_sample(sample: Sample, prior: str, problem: Problem, seconds: float)
     """Run one chain, as long to settle as is then measured."""
     chain = start_chain(0, START, np.random.SeedSequence(1), problem)
     settling = run_for(chain, problem, seconds, 2)
-    first, refused = chain.draws, chain.refused
+    first = chain.draws
     watch = run_for(chain, problem, seconds, FEWEST)
     draws = chain.quantities[first:]
     effective = {
         name: effective_draws(np.array([[draw[name] for draw in draws]]), "bulk") for name in ("tau1", "tau1_expected")
     }
-    sweeps = (len(draws) + chain.refused - refused) * problem.spacing
+    sweeps = len(draws) * problem.spacing
     sweep = time_sweeps(chain, problem, seconds / 4)
     row = {
         "file": sample.name,
@@ -68,7 +68,6 @@ def measure_sample(sample: Sample, prior: str, problem: Problem, seconds: float)
         "tau1_mean": float(np.mean([draw["tau1"] for draw in draws])),
         "draws": len(draws),
         "sweeps": sweeps,
-        "refused_draws": chain.refused - refused,
         "spacing": problem.spacing,
         "share_of_risk": max(1.0 - sweeps * sweep / watch.cpu, 0.0),
         "settling_draws": first,

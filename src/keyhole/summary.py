@@ -109,9 +109,7 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
         else {
             "chains": settings.chains,
             "start_sweeps": trace.start_sweeps,
-            "learning_sweeps": trace.learning_sweeps,
             "sweeps": trace.sweeps,
-            "refused_draws": trace.refused,
             "warm_up": trace.warm_up,
             "spacing": trace.spacing,
             "starts": list(trace.starts),

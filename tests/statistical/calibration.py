@@ -1,6 +1,5 @@
 """Simulation-based calibration: data from the prior, a chain on them, the rank of the truth in its draws."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,6 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
 from keyhole.kernels.keep import fill_kept, make_kept
-from keyhole.kernels.lift import sum_lift
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.risk import draw_matches
 from keyhole.kernels.state import Prior, Records, State
@@ -18,7 +16,7 @@ from keyhole.sampling.start import start_state
 from tests.oracle import risk as oracle
 from tests.statistical.boxes import Box, find_possible, make_box_rules
 from tests.statistical.invariance import Setting
-from tests.statistical.prior_pool import HEIGHTS, empty_pool, fill_pool
+from tests.statistical.prior_pool import empty_pool, fill_pool
 from tests.statistical.running import run_step
 
 QUANTITIES = (
@@ -134,14 +132,11 @@ def rank_truth(
     expected = [*true_risks(rng, truth, records, prior, boxes), *measure_state(truth, records, prior)]
     start = setting.profiles if setting.finite else 1
     state, work = start_state(rng, records, prior, start, capacity=2_000)
-    state.lift[:] = HEIGHTS if setting.lifted else 0.0
     assert run_sweeps(rng, records, prior, state, work, size.burn_in) == size.burn_in
     below = np.zeros(len(QUANTITIES), np.int64)
     ties = np.zeros(len(QUANTITIES), np.int64)
     for _ in range(size.draws):
         assert run_sweeps(rng, records, prior, state, work, size.spacing) == size.spacing
-        while setting.lifted and rng.random() >= math.exp(-sum_lift(rng, prior, state, True)):
-            assert run_sweeps(rng, records, prior, state, work, size.spacing) == size.spacing
         drawn = [*predicted_risks(rng, state, records, prior, cells), *measure_state(state, records, prior)]
         below += np.array(drawn) < expected
         ties += np.array(drawn) == expected

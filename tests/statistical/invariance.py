@@ -6,7 +6,7 @@ fresh prior draws.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from keyhole.kernels.state import Prior
 from tests.conftest import seed_from_name
 from tests.statistical.comparison import Verdict, compare
-from tests.statistical.prior_pool import Pool, copy_pool, empty_pool, fill_pool, lift_prior, make_prior
+from tests.statistical.prior_pool import Pool, copy_pool, empty_pool, fill_pool, make_prior
 from tests.statistical.quantities import NAMES, measure_pool
-from tests.statistical.running import choose, join, lift_pool, run_step
+from tests.statistical.running import run_step
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,10 @@ class Setting:
     levels: tuple[int, ...] = (2, 3, 2)
     profiles: int = 3
     capacity: int = 64
-    lifted: bool = False
 
     @property
     def prior(self) -> Prior:
-        prior = make_prior(self.finite, self.adaptive)
-        return lift_prior(prior) if self.lifted else prior
+        return make_prior(self.finite, self.adaptive)
 
 
 SETTINGS = {
@@ -48,22 +46,13 @@ SETTINGS = {
         Setting("mixed adaptive", finite=True, adaptive=True),
         Setting("one profile", finite=True, adaptive=True, records=12, levels=(3,), profiles=1),
         Setting("twelve tables", finite=False, adaptive=False, records=12, levels=(4,)),
-        Setting("hdp paper, lifted", finite=False, adaptive=False, lifted=True, capacity=24),
-        Setting("one record, lifted", finite=False, adaptive=False, lifted=True, records=1, capacity=24),
-        Setting("hdp adaptive, lifted", finite=False, adaptive=True, lifted=True),
     )
 }
 
 
 def draw_pool(setting: Setting, replicates: int, seed: int) -> Pool:
-    """Independent draws from the prior, with V filled; under a lift those of many more that follow it."""
+    """Independent draws from the prior, with V filled."""
     rng = np.random.default_rng(seed)
-    if setting.lifted:
-        parts: list[Pool] = []
-        while sum(len(part.level) for part in parts) < replicates:
-            plain = draw_pool(replace(setting, lifted=False), 50_000, int(rng.integers(2**62)))
-            parts.append(lift_pool(rng, setting.prior, plain))
-        return choose(join(parts), np.arange(replicates))
     pool = empty_pool(replicates, setting.records, setting.levels, setting.capacity)
     fill_pool(rng, setting.prior, setting.profiles, pool)
     run_step("seating", rng, setting.prior, pool)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.sweep import run_sweep
 from tests.statistical.invariance import Setting, draw_pool
-from tests.statistical.prior_pool import HEIGHTS, empty_pool, fill_answers, fill_pool, one_records, one_state
+from tests.statistical.prior_pool import empty_pool, fill_answers, fill_pool, one_records, one_state
 from tests.statistical.quantities import growth_strings, measure, measure_pool
 from tests.statistical.running import make_pool_work, run_step
 
@@ -43,7 +43,6 @@ def geweke_sample(setting: Setting, sweeps: int, spacing: int, seed: int) -> NDA
     pool = empty_pool(1, setting.records, setting.levels, 160)
     fill_pool(rng, setting.prior, setting.profiles, pool)
     run_step("seating", rng, setting.prior, pool)
-    pool.state.lift[:] = HEIGHTS if setting.lifted else 0.0
     work = make_pool_work(pool)
     partitions, cell = growth_strings(len(setting.levels)), pool.level_start[:-1]
     out = np.empty((sweeps // spacing, measure_pool(setting.prior, pool).shape[1]))

@@ -62,38 +62,7 @@ MEMBERSHIPS = Probe("invariance", "mixed paper", "memberships", 1, 12_000, long=
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000, long=True)
 SWEEP = Probe("invariance", "mixed adaptive", "sweep", long=True)
 
-LIFTED = Probe("invariance", "hdp paper, lifted", "weights", 5, 3_000)
-UNSEEN = Probe("invariance", "one record, lifted", "weights", 5, 10_000)
-
 BUGS = (
-    Bug(
-        "a lift that lowers",
-        "weights.py",
-        "sum_lift(rng, prior, state, False) - height",
-        "height - sum_lift(rng, prior, state, False)",
-        LIFTED,
-    ),
-    Bug(
-        "what is not yet seen broken without the lift",
-        "weights.py",
-        "height = sum_lift(rng, prior, state, True)",
-        "height = sum_lift(rng, prior, state, False)",
-        UNSEEN,
-    ),
-    Bug(
-        "gamma kept when its weights are refused",
-        "weights.py",
-        "state.remainder[0], state.weight_concentration[0] = remainder, concentration",
-        "state.remainder[0] = remainder",
-        LIFTED,
-    ),
-    Bug(
-        "a profile opened without the lift",
-        "lift.py",
-        "if remainder < least:\n        return",
-        "if True:\n        return",
-        Probe("invariance", "one record, lifted", "labels", 5),
-    ),
     Bug(
         "a record's weights taken for those of another that differs in the last variable",
         "labels.py",
@@ -201,9 +170,9 @@ BUGS = (
     ),
     Bug(
         "nu from Beta(1 / gamma, 1)",
-        "lift.py",
-        "log_nu = -rng.standard_exponential() / concentration",
-        "log_nu = -rng.standard_exponential() * concentration",
+        "openings.py",
+        "log_nu = -rng.standard_exponential() / book.weight_concentration[0]",
+        "log_nu = -rng.standard_exponential() * book.weight_concentration[0]",
         LABELS,
     ),
     Bug(

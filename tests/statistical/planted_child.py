@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from keyhole.kernels.state import State
-from tests.statistical.prior_pool import Pool, lift_prior, make_prior
+from tests.statistical.prior_pool import Pool, make_prior
 from tests.statistical.running import run_step
 
 
@@ -34,15 +34,11 @@ def import_from(folder: str, module: str):
     return found
 
 
-def move(
-    source: str, target: str, step: str, times: int, seed: int, finite: bool, adaptive: bool, lifted: bool
-) -> None:
+def move(source: str, target: str, step: str, times: int, seed: int, finite: bool, adaptive: bool) -> None:
     """Load, run, store; nothing is stored if the kernel itself fails."""
     with np.load(source) as stored:
         pool = Pool(State(*(stored[name] for name in State._fields)), stored["level"], stored["level_start"])
     prior = make_prior(finite, adaptive)
-    if lifted:
-        prior = lift_prior(prior)
     concentrations = np.column_stack([pool.state.record_concentration, pool.state.shared_concentration])
     if (concentrations == concentrations[0]).all():
         # V is the copy's own: once for all replicates, it is slow without the compiler.

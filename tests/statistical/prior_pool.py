@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.state import LIFT_BINS, Prior, Records, State, no_rules
+from keyhole.kernels.state import Prior, Records, State, no_rules
 from tests.statistical.compiled import compiled
 
 
@@ -26,18 +26,7 @@ class Pool(NamedTuple):
 def make_prior(finite: bool, adaptive: bool, proposals: int = 2) -> Prior:
     """The priors of MODEL.md section 2, without structural zeros."""
     pair = np.array([2.0, 1.0])
-    unlifted = (math.inf, math.inf, 0.0)
-    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, proposals, 0, 0, 0.5, 1, *unlifted, no_rules())
-
-
-def lift_prior(prior: Prior) -> Prior:
-    """The same prior with a lift for the heavy profiles of a tiny file; splits and merges do not go with one."""
-    return prior._replace(lift_least=0.25, lift_most=0.7, split_merge_proposals=0)
-
-
-HEIGHTS = np.linspace(1.5, 0.0, LIFT_BINS)
-HIGHEST_SUM = 3 * 1.5
-"""Of HEIGHTS under lift_prior: at most three profiles have more than a quarter of the weight each."""
+    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, proposals, 0, 0, 0.5, 1, no_rules())
 
 
 def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) -> Pool:
@@ -66,7 +55,6 @@ def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) 
         seating=zeros(width + 1, width + 2),
         impossible_total=zeros(1, dtype=np.int64),
         impossible_seating=zeros(width + 1, width + 1, dtype=np.int64),
-        lift=zeros(LIFT_BINS),
     )
     level_start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     return Pool(state, zeros(n, width, dtype=np.int32), level_start)
@@ -86,7 +74,6 @@ def one_state(state, r):
         state.profile_tables[r], state.level_count[r], state.weight_concentration[r],
         state.record_concentration[r], state.shared_concentration[r], state.base_strength[r],
         state.base_level[r], state.seating[r], state.impossible_total[r], state.impossible_seating[r],
-        state.lift[r],
     )  # fmt: skip
 
 

@@ -19,18 +19,17 @@ from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.lift import sum_lift
 from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.rebirths import draw_rebirths
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
-from keyhole.kernels.state import Prior, State
+from keyhole.kernels.state import Prior
 from keyhole.kernels.sweep import run_sweep
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import Work, make_work
 from tests.statistical.compiled import compiled
-from tests.statistical.prior_pool import HEIGHTS, HIGHEST_SUM, Pool, one_records, one_state
+from tests.statistical.prior_pool import Pool, one_records, one_state
 
 (
     SEATS,
@@ -184,39 +183,3 @@ def run_step(name: str, rng, prior: Prior, pool: Pool, times: int = 1) -> None:
     work = make_pool_work(pool)
     run_pool(rng, prior, pool, work, np.array(STEPS[name]), times)
     assert work.status[0] == 0, f"{name}: status {work.status[0]}"
-
-
-def measure_lifts(rng, prior, pool, lifted, out):
-    """Write the sum of the heights of every replicate to `out`."""
-    for r in range(len(pool.level)):
-        out[r] = sum_lift(rng, prior, one_state(pool.state, r), lifted)
-
-
-measure_lifts = compiled(measure_lifts, with_kernels=True)
-
-
-def choose(pool: Pool, chosen: np.ndarray) -> Pool:
-    """Some replicates of a pool, copied."""
-    return Pool(State(*(field[chosen] for field in pool.state)), pool.level[chosen], pool.level_start)
-
-
-def join(pools: list[Pool]) -> Pool:
-    """All replicates in one pool."""
-    fields = zip(*(pool.state for pool in pools), strict=True)
-    level = np.concatenate([pool.level for pool in pools])
-    return Pool(State(*(np.concatenate(parts) for parts in fields)), level, pools[0].level_start)
-
-
-def lift_pool(rng: np.random.Generator, prior: Prior, pool: Pool) -> Pool:
-    """Of draws from a law the few that follow the same law under the lift."""
-    pool.state.lift[:] = HEIGHTS
-    height = np.zeros(len(pool.level))
-    measure_lifts(rng, prior, pool, False, height)
-    return choose(pool, rng.random(len(height)) < np.exp(height - HIGHEST_SUM))
-
-
-def lower_pool(rng: np.random.Generator, prior: Prior, pool: Pool) -> Pool:
-    """Back: of draws under the lift those that follow the law without it."""
-    height = np.zeros(len(pool.level))
-    measure_lifts(rng, prior, pool, True, height)
-    return choose(pool, rng.random(len(height)) < np.exp(-height))

@@ -3,14 +3,12 @@
 Seeds rotate; a failure prints its own, and KEYHOLE_SEED repeats it. KEYHOLE_LONG_SCALE < 1 shrinks it all.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from tests.statistical.calibration import QUANTITIES, Size, rank_truths
 from tests.statistical.comparison import LEVEL, detectable_distance, p_values
-from tests.statistical.invariance import SETTINGS
+from tests.statistical.invariance import SETTINGS, Setting
 from tests.statistical.long_runs import (
     SCALE,
     geweke_sample,
@@ -26,9 +24,7 @@ MODELS = [name for name in SETTINGS if name != "one profile"]
 BAND = 0.999
 RULES = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}, 2: {0}})
 MEDIUM = {
-    name: replace(SETTINGS[name], records=200, levels=(2, 3, 4, 2, 3, 5), profiles=8)
-    for name in MODELS
-    if name != "one record, lifted"
+    name: Setting(name, SETTINGS[name].finite, SETTINGS[name].adaptive, 200, (2, 3, 4, 2, 3, 5), 8) for name in MODELS
 }
 
 
@@ -80,7 +76,7 @@ def test_calibration_tiny(name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", MEDIUM)
+@pytest.mark.parametrize("name", MODELS)
 def test_calibration_medium(name):
     """1,000 data sets of 200 records and 6 variables."""
     seed, size = long_seed(), Size(burn_in=1_000, draws=99, spacing=20)

@@ -87,7 +87,7 @@ def measure_state(state, level) -> list[float]:
 MODELS = {
     name: Model((2, 3, 2), setting.finite, setting.adaptive, setting.profiles)
     for name, setting in SETTINGS.items()
-    if setting.levels == (2, 3, 2) and not setting.lifted
+    if setting.levels == (2, 3, 2)
 }
 
 

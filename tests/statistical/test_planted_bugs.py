@@ -5,7 +5,6 @@ that they start from and judges where they end.
 """
 
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -91,8 +90,9 @@ def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
             found[bug.name if bug else str(probe)] = probe, target
             seed = seed_from_name(str(probe)) % 2**62
             start = str(folder / f"{number}.npz")
-            model = [bool(prior.finite), bool(prior.adaptive), prior.lift_least < math.inf]
-            jobs.append([str(copy), start, str(target), probe.step, probe.times, seed, *model])
+            jobs.append(
+                [str(copy), start, str(target), probe.step, probe.times, seed, bool(prior.finite), bool(prior.adaptive)]
+            )
     (folder / "jobs.json").write_text(json.dumps(jobs))
     private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(

@@ -311,7 +311,6 @@ HOSTILE_ARRAYS = {
     "tables beyond": ("state", changed("0.table_total", lambda array: array + 100)),
     "profiles beyond": ("state", changed("0.profile_total", lambda array: array + 10_000)),
     "not a number": ("state", changed("0.weight", lambda array: array * np.nan)),
-    "a lift that refuses every draw": ("state", changed("0.lift", lambda array: array + 1e9)),
     "huge capacity": ("state", changed("0.weight", lambda array: np.zeros(0))),
     "a draw less": ("draws", changed("0.quantities", lambda array: array[:-1])),
     "risks of others": ("draws", changed("0.r1", lambda array: array[:, :-1])),

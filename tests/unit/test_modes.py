@@ -43,8 +43,6 @@ def test_chains_that_agree_are_pooled_and_the_message_says_why(rng):
 def test_the_message_says_what_chains_had_in_common(rng):
     trace = replace(make_trace(rng, [12, 12, 12, 12], stopped="gates"), start_sweeps=400)
     told = "from 1 to 100 profiles (and made 400 sweeps under a simpler model first) agree: R-hat 1.0"
-    lifted = diagnose(replace(trace, learning_sweeps=3_000)).message
-    assert "a simpler model first, then 3,000 to learn to pass between few and many) agree" in lifted
     assert told in diagnose(trace).message
 
 

@@ -127,7 +127,7 @@ def prepare_grid(rng, records, prior, state, work):
         if prior.finite or state.remainder[0] * n < NEGLIGIBLE * share:
             return share
         while state.remainder[0] * n >= NEGLIGIBLE * share:
-            open_profile(rng, book, records.level, state.seat, -1, -1, math.inf, math.inf)
+            open_profile(rng, book, records.level, state.seat, -1, -1)
             if work.status[0] != OK:
                 return 1.0
 

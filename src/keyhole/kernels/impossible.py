@@ -9,8 +9,6 @@ counts that reach the same (S, b) merge. Blocks of a type choose profiles with w
 multinomial. Which level of its set an answer has is drawn last (imputed_answers.py). A block is a table of its profile.
 """
 
-import math
-
 from keyhole.kernels.boxes import fill_set_factors, possible_share, sum_box
 from keyhole.kernels.draws import draw_binomial, draw_categorical
 from keyhole.kernels.jit import inner
@@ -121,7 +119,7 @@ def draw_by_halves(rng, total, cumulative, size, out, stack):
 @inner
 def open_block_profile(rng, rules, book, level, seat, set_factor, kind):
     """Open a profile for one imputed block of this type that chose the remainder; return its index."""
-    k = open_profile(rng, book, level, seat, -1, -1, math.inf, math.inf)
+    k = open_profile(rng, book, level, seat, -1, -1)
     if book.status[0] != OK:
         return k
     # theta of the variables in the block, given one level of each of its sets; the others keep their draw from H.
@@ -203,7 +201,7 @@ def draw_impossible(rng, records, prior, state, work):
     possible = weigh_possible(rules, book, set_factor, state.seating, cells, probability)
     # People are independent given all of G_0, but they share the profiles not yet seen: make these explicit.
     while not prior.finite and state.remainder[0] * n / possible >= 1e-4:
-        open_profile(rng, book, records.level, state.seat, -1, -1, math.inf, math.inf)
+        open_profile(rng, book, records.level, state.seat, -1, -1)
         if work.status[0] != OK:
             return
     possible = weigh_possible(rules, book, set_factor, state.seating, cells, probability)

@@ -126,7 +126,7 @@ def draw_labels(rng, records, prior, state, work):
         if event == CLOSE:
             close_profile(book, state.table_label[i, t])
         else:
-            label_fresh_table(rng, book, prior, records.level, state.seat, state.table_label, i, t)
+            label_fresh_table(rng, book, prior.finite, records.level, state.seat, state.table_label, i, t)
             if work.status[0] != OK:
                 return
             t += 1

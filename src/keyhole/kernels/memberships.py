@@ -109,7 +109,7 @@ def draw_memberships(rng, records, prior, state, work):
     least = min(SMALLEST_PROFILE / n, SMALLEST_WEIGHT)
     book = make_book(records, state, work)
     while not prior.finite and state.remainder[0] >= least:
-        open_profile(rng, book, records.level, state.seat, -1, -1, prior.lift_least, prior.lift_most)
+        open_profile(rng, book, records.level, state.seat, -1, -1)
         if work.status[0] != OK:
             return
     weight, level_profile = work.profile_shape, work.bracket

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from keyhole.kernels.draws import draw_dirichlet
 from keyhole.kernels.jit import inner
-from keyhole.kernels.lift import break_lifted_sticks
 from keyhole.kernels.state import Floats, Integers
 from keyhole.kernels.work import FULL
 
@@ -41,7 +40,6 @@ class Book(NamedTuple):
     weight_concentration: Floats
     base_strength: Floats
     base_level: Floats
-    lift: Floats
     level_start: Integers
     weighted: Floats
     bracket: Floats
@@ -54,8 +52,7 @@ def make_book(records, state, work):
     """Gather the arrays."""
     return Book(
         state.profile_total, state.weight, state.remainder, state.level_profile, state.profile_tables,
-        state.level_count, state.weight_concentration, state.base_strength, state.base_level, state.lift,
-        records.level_start,
+        state.level_count, state.weight_concentration, state.base_strength, state.base_level, records.level_start,
         work.weighted, work.bracket, work.level_shape, work.status,
     )  # fmt: skip
 
@@ -77,16 +74,13 @@ def build_brackets(book):
 
 
 @inner
-def open_profile(rng, book, level, seat, i, t, least, most):
-    """Open a profile for table t of record i (for nobody if i < 0); return its index, or -1 without room.
-
-    least, most: the weights that are lifted (lift.py).
-    """
+def open_profile(rng, book, level, seat, i, t):
+    """Open a profile for table t of record i (for nobody if i < 0); return its index, or -1 without room."""
     k = book.profile_total[0]
     if k == book.weight.shape[0]:
         book.status[0] = FULL
         return -1
-    log_nu, _ = break_lifted_sticks(rng, book.weight_concentration[0], book.remainder[0], book.lift, least, most)
+    log_nu = -rng.standard_exponential() / book.weight_concentration[0]
     book.weight[k] = -math.expm1(log_nu) * book.remainder[0]
     book.remainder[0] *= math.exp(log_nu)
     book.profile_total[0] = k + 1
@@ -124,14 +118,14 @@ def close_profile(book, k):
 
 
 @inner
-def label_fresh_table(rng, book, prior, level, seat, label, i, t):
+def label_fresh_table(rng, book, finite, level, seat, label, i, t):
     """Label table t of record i, whose draw fell beyond the last profile.
 
     There stands a profile not seen before. `mixed` has none: it can only be rounding, and the last one is meant.
     """
-    if prior.finite:
+    if finite:
         k = book.profile_total[0] - 1
         label[i, t] = k
         book.profile_tables[k] += 1
     else:
-        label[i, t] = open_profile(rng, book, level, seat, i, t, prior.lift_least, prior.lift_most)
+        label[i, t] = open_profile(rng, book, level, seat, i, t)

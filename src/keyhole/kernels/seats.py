@@ -123,7 +123,7 @@ def draw_seats(rng, records, prior, state, work):
             close_profile(book, state.table_label[i, state.seat[i, j]])
         else:
             t = state.seat[i, j]
-            label_fresh_table(rng, book, prior, records.level, state.seat, state.table_label, i, t)
+            label_fresh_table(rng, book, prior.finite, records.level, state.seat, state.table_label, i, t)
             if work.status[0] != OK:
                 return
             answer += 1

@@ -7,17 +7,13 @@ A scalar that changes lives in an array of length one.
 
 Symbols of docs/model.md: beta = weight, beta_0 = remainder, theta = level_profile, gamma =
 weight_concentration, (a, b) = record_concentration, alpha of `mixed` = shared_concentration,
-lambda = base_strength, pi = base_level, V(f, m) = seating[f, m], m_k = profile_tables, N_kjx = level_count,
-h = lift.
+lambda = base_strength, pi = base_level, V(f, m) = seating[f, m], m_k = profile_tables, N_kjx = level_count.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-LIFT_BINS = 40
-"""Steps of the lift, of equal width in the root of the weight."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -116,10 +112,6 @@ class Prior(NamedTuple):
         Probability that a sweep draws concentrations and memberships together.
     label_passes : int
         Further draws of labels, weights and profiles in each sweep; with rules there are none.
-    lift_least, lift_most : float
-        Weights between which profiles are lifted (lift.py); infinity: none is.
-    lift_step : float
-        How fast heights are learned; 0: they stay as they are.
     rules : Rules
         Impossible combinations.
     """
@@ -136,9 +128,6 @@ class Prior(NamedTuple):
     glide_steps: int
     membership_rate: float
     label_passes: int
-    lift_least: float
-    lift_most: float
-    lift_step: float
     rules: Rules
 
 
@@ -177,8 +166,6 @@ class State(NamedTuple):
         Imputed impossible people; 0 without rules.
     impossible_seating : int64 (J + 1, J + 1)
         Imputed people by number of answers and of tables.
-    lift : float64 (LIFT_BINS,)
-        Heights of the lift, from lift_least to lift_most.
     """
 
     seat: NDArray[np.uint8]
@@ -199,4 +186,3 @@ class State(NamedTuple):
     seating: Floats
     impossible_total: Integers
     impossible_seating: Integers
-    lift: Floats

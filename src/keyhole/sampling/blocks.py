@@ -38,10 +38,8 @@ class Run:
     first_sweeps: list[int] = field(default_factory=list)
 
 
-def run_round(run: Run, workers: Workers, wanted: int, only_start: bool = False) -> None:
+def run_round(run: Run, workers: Workers, wanted: int) -> None:
     """Bring every chain to this many draws, or as far as time allows; each gets at least eight.
-
-    only_start: no further than to the end of its start, and as far as that in any case.
 
     A free worker takes the chain that is furthest behind. Sweeps of one chain may cost twice those of another: in turn,
     the slowest would be left alone at the end of a round, and what the others are ahead is lost at the time limit.
@@ -50,14 +48,12 @@ def run_round(run: Run, workers: Workers, wanted: int, only_start: bool = False)
 
     def submit(chain: History, deliver: bool = False) -> None:
         seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
-        goal = 0 if only_start else wanted
-        pending[workers.submit((chain.position, goal, chain.strides, seconds), deliver)] = chain
+        pending[workers.submit((chain.position, wanted, chain.strides, seconds), deliver)] = chain
 
     def keep_workers_busy() -> None:
         busy = {chain.number for chain in pending.values()}
-        enough = 0 if only_start else min(FEWEST, wanted) if run.clock.over else wanted
-        free = [chain for chain in run.chains if chain.number not in busy]
-        idle = [chain for chain in free if chain.draws < enough or chain.position.since < 0]
+        enough = min(FEWEST, wanted) if run.clock.over else wanted
+        idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < enough]
         idle.sort(key=lambda chain: chain.sweeps(run.problem))
         for chain in idle[: workers.size - len(pending)]:
             submit(chain)
@@ -97,9 +93,8 @@ def describe(run: Run, chain: History, wanted: int) -> Progress:
     state = chain.position.state
     sweeps = chain.sweeps(run.problem)
     made = [item.sweeps(run.problem) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
-    stops = sum(item.draws + item.position.refused for item in run.chains)
-    each = run.problem.spacing * stops / max(sum(item.draws for item in run.chains), 1) or run.problem.spacing
-    to_go = sum(max(-item.position.since, 0) + each * max(wanted - item.draws, 0) for item in run.chains)
+    needed = run.problem.start_sweeps + wanted * run.problem.spacing
+    to_go = sum(max(needed - item.sweeps(run.problem), 0) for item in run.chains)
     return Progress(
         chain=chain.number,
         chains=len(run.chains),

@@ -4,7 +4,6 @@ A block is a function of the problem and of a chain's position; it returns the n
 How many sweeps a block makes never changes the path: sweeps and risks have a generator each, and scratch is scratch.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,16 +14,12 @@ from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
 from keyhole.kernels.cells import CellWork, make_cell_work
-from keyhole.kernels.lift import sum_lift
-from keyhole.kernels.state import Floats, Prior, State
+from keyhole.kernels.state import Floats, State
 from keyhole.kernels.sweep import fill_missing, run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
 from keyhole.sampling.evaluate import Draw, Scratch, evaluate_draw
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import enlarge, leave_start, make_state_work, start_state
-
-FIRST_STEP, FIRST_PART = 0.2, 0.025
-"""How fast the lift is learned in the first part of its sweeps; then more slowly, as one over their number."""
 
 Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
 """r1 and r2 of the sample uniques in one draw."""
@@ -48,8 +43,7 @@ class Position(NamedTuple):
     """Where a chain stands; nothing else decides how it goes on.
 
     sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: how many were made;
-    since: sweeps made since the last draw or refused one; below 0 at the start, while sweeps follow another prior;
-    refused: how many draws the lift gave back.
+    since: sweeps made since the last draw; below 0 at the start, while sweeps follow Problem.start_prior.
     """
 
     state: State
@@ -57,7 +51,6 @@ class Position(NamedTuple):
     risk_rng: dict[str, Any]
     draws: int
     since: int
-    refused: int = 0
 
 
 class Block(NamedTuple):
@@ -87,7 +80,6 @@ class Chain:
     scratch: Scratch = field(default_factory=dict)
     before: int = 0
     since: int = 0
-    refused: int = 0
     quantities: list[dict[str, float]] = field(default_factory=list)
     sampling_seconds: float = 0.0
     risk_seconds: float = 0.0
@@ -102,34 +94,20 @@ def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: 
     """Put a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
     state, _ = start_state(first, problem.records, problem.prior, start)
-    since = -problem.first_sweeps
+    since = -problem.start_sweeps
     return Chain(first, second, state, make_phase_work(problem, state, since), since=since)
-
-
-def choose_prior(problem: Problem, since: int) -> Prior:
-    """Return the model of the next sweep: that of the start, that which learns the lift, or the model itself."""
-    if since < -problem.learning_sweeps:
-        return problem.start_prior
-    if since >= 0:
-        return problem.prior
-    learned = (since + problem.learning_sweeps + 1) / problem.learning_sweeps
-    return problem.prior._replace(lift_step=FIRST_STEP * min(1.0, FIRST_PART / learned))
 
 
 def make_phase_work(problem: Problem, state: State, since: int) -> Work:
     """Allocate the scratch of the next sweep."""
-    return make_state_work(problem.records, choose_prior(problem, since), len(state.weight))
+    prior = problem.start_prior if since < 0 else problem.prior
+    return make_state_work(problem.records, prior, len(state.weight))
 
 
 def find_position(chain: Chain) -> Position:
     """Return where the chain stands. The arrays are the chain's own: it must not go on with them."""
     return Position(
-        chain.state,
-        plain_state(chain.rng),
-        plain_state(chain.risk_rng),
-        draws=chain.draws,
-        since=chain.since,
-        refused=chain.refused,
+        chain.state, plain_state(chain.rng), plain_state(chain.risk_rng), draws=chain.draws, since=chain.since
     )
 
 
@@ -143,7 +121,6 @@ def continue_from(position: Position, problem: Problem) -> Chain:
         work=make_phase_work(problem, state, position.since),
         before=position.draws,
         since=position.since,
-        refused=position.refused,
     )
 
 
@@ -167,19 +144,16 @@ def run_block(
     seconds: float,
     stopped: Callable[[], bool] | None = None,
 ) -> Block:
-    """Go on from a position until there are `wanted` draws or the seconds are over, by one sweep at least.
-
-    With none wanted, until the start is over.
-    """
+    """Go on from a position until there are `wanted` draws or the seconds are over, by one sweep at least."""
     chain = continue_from(position, problem)
     errors: list[float] = []
     risks: list[Risks] = []
     kept: list[KeptDraw] = []
     end = time.perf_counter() + seconds
-    while chain.draws < wanted or chain.since < 0:
+    while chain.draws < wanted:
         number = chain.draws
         run_one_sweep(chain, problem)
-        if may_draw(chain, problem):
+        if chain.since == problem.spacing:
             draw = keep_draw(chain, problem)
             errors.append(draw.error)
             if number % strides[0] == 0:
@@ -194,8 +168,7 @@ def run_block(
 
 def advance(chain: Chain, problem: Problem) -> None:
     """Run the sweeps up to the next draw, and make it."""
-    run_one_sweep(chain, problem)
-    while not may_draw(chain, problem):
+    while chain.since < problem.spacing:
         run_one_sweep(chain, problem)
     keep_draw(chain, problem)
 
@@ -203,9 +176,9 @@ def advance(chain: Chain, problem: Problem) -> None:
 def run_one_sweep(chain: Chain, problem: Problem) -> None:
     """Make one sweep, with more room for profiles if it may need it."""
     clock = time.perf_counter()
-    records, prior = problem.records, choose_prior(problem, chain.since)
-    if chain.since < -problem.learning_sweeps:
-        records = fill_missing(chain.rng, records, problem.prior, chain.state)
+    records, prior = problem.records, problem.prior
+    if chain.since < 0:
+        records, prior = fill_missing(chain.rng, records, prior, chain.state), problem.start_prior
     while not run_sweeps(chain.rng, records, prior, chain.state, chain.work, 1):
         if chain.work.status[0] != GROW:
             break
@@ -213,24 +186,10 @@ def run_one_sweep(chain: Chain, problem: Problem) -> None:
     if chain.work.status[0] != OK:
         raise KeyholeError("a chain ran out of room for profiles: please report this as a bug.")
     chain.since += 1
-    if chain.since == -problem.learning_sweeps:
-        chain.work = make_phase_work(problem, chain.state, chain.since)
+    if chain.since == 0:
+        chain.work = make_phase_work(problem, chain.state, 0)
         leave_start(chain.rng, problem.records, problem.prior, chain.state, chain.work)
     chain.sampling_seconds += time.perf_counter() - clock
-
-
-def may_draw(chain: Chain, problem: Problem) -> bool:
-    """Say whether it is time for a draw; under a lift, one time in exp(lift) (kernels/lift.py)."""
-    if chain.since < problem.spacing:
-        return False
-    if problem.learning_sweeps == 0:
-        return True
-    height = sum_lift(chain.rng, problem.prior, chain.state, True)
-    if chain.rng.random() < math.exp(-height):
-        return True
-    chain.refused += 1
-    chain.since = 0
-    return False
 
 
 def keep_draw(chain: Chain, problem: Problem) -> Draw:

@@ -70,7 +70,7 @@ class History:
 
     def sweeps(self, problem: Problem) -> int:
         """Number of sweeps so far, those of the start included."""
-        return problem.first_sweeps + (self.draws + self.position.refused) * problem.spacing + self.position.since
+        return problem.start_sweeps + self.draws * problem.spacing + self.position.since
 
 
 def start_history(number: int, start: int, position: Position, uniques: int) -> History:

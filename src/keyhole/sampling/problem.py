@@ -34,13 +34,6 @@ START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
 """Sweeps under the prior `adaptive` and without rules, made before the first of a chain with rules or under `paper`;
 fewer when they would visit more answers than this."""
 
-LEARNING_SWEEPS, FEWEST_LEARNING_SWEEPS, LEARNING_ANSWERS = 3_000, 1_000, 120_000_000
-"""Sweeps that learn the lift (kernels/lift.py); fewer when they would visit more answers than this, none when they
-would be too few to learn anything."""
-
-LIFT_RECORDS, LIFT_MOST = 6.0, 0.125
-"""Profiles are lifted from the weight of so many records up to this one; without four times as much room, none is."""
-
 MEMBERSHIP_SHARE = 0.2
 """What drawing concentrations and memberships together may cost, in sweeps for each sweep."""
 
@@ -55,7 +48,6 @@ class Problem:
     start_prior, start_sweeps: the model of a chain's first sweeps, and how many they are. Splits and merges find the
     profiles of a large file in seconds without rules, and hardly ever with them; under `paper` they find too few, and
     from the many of `adaptive` the chain merges its way down.
-    learning_sweeps: made next, under the model itself; they learn its lift. 0: it has none.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
@@ -63,7 +55,6 @@ class Problem:
     prior: Prior
     start_prior: Prior
     start_sweeps: int
-    learning_sweeps: int
     cell_level: NDArray[np.int32]
     shared_level: NDArray[np.int32]
     shared_count: Floats
@@ -77,11 +68,6 @@ class Problem:
     cell_key: NDArray[np.uint64]
     cell_order: Integers
     multiplier: NDArray[np.uint64]
-
-    @property
-    def first_sweeps(self) -> int:
-        """Sweeps of a chain that count for nothing but its start."""
-        return self.start_sweeps + self.learning_sweeps
 
 
 def make_problem(
@@ -107,20 +93,15 @@ def make_problem(
     sweep = sweep_cost(records, rules, balance_moves, glide_steps)
     events = count_events(cells, cell_events) + count_events(shared, shared_events)
     evaluation = events * cell_cost(variables, guess_profiles(settings))
-    learning_sweeps = 0
-    if settings.model == "hdp" and settings.prior == "paper" and rules is None:
-        learning_sweeps = count_learning_sweeps(records)
-    proposals = FEW_PROPOSALS if settings.prior == "paper" or rules is not None else PROPOSALS
     prior = make_prior(
         settings.model,
         settings.prior,
         rules,
-        split_merge_proposals=0 if learning_sweeps else proposals,
+        split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" or rules is not None else PROPOSALS,
         balance_moves=balance_moves,
         glide_steps=glide_steps,
         membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
         label_passes=LABEL_PASSES if rules is None else 0,
-        lift=(LIFT_RECORDS / len(records.level), LIFT_MOST) if learning_sweeps else (math.inf, math.inf),
     )
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = hash_rows(cells, multiplier)
@@ -129,14 +110,9 @@ def make_problem(
         records=seat_missing(sort_records(records, multiplier), prior),
         prior=prior,
         start_prior=prior._replace(
-            adaptive=True,
-            rules=no_rules(),
-            split_merge_proposals=PROPOSALS,
-            label_passes=LABEL_PASSES,
-            lift_least=math.inf,
+            adaptive=True, rules=no_rules(), split_merge_proposals=PROPOSALS, label_passes=LABEL_PASSES
         ),
         start_sweeps=0 if rules is None and prior.adaptive else count_start_sweeps(records),
-        learning_sweeps=learning_sweeps,
         cell_level=cells,
         shared_level=shared,
         shared_count=shared_count,
@@ -156,13 +132,6 @@ def make_problem(
 def count_start_sweeps(records: Records) -> int:
     """Return how many sweeps a chain makes to find its start."""
     return int(min(max(START_ANSWERS / max(records.level.size, 1), FEWEST_START_SWEEPS), START_SWEEPS))
-
-
-def count_learning_sweeps(records: Records) -> int:
-    """Return how many sweeps learn the lift; 0 for small files, which have no room for one, and for large ones."""
-    n = len(records.level)
-    sweeps = min(LEARNING_ANSWERS // max(records.level.size, 1), LEARNING_SWEEPS)
-    return sweeps if sweeps >= FEWEST_LEARNING_SWEEPS and LIFT_MOST * n >= 4.0 * LIFT_RECORDS else 0
 
 
 def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:

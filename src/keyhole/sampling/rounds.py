@@ -117,9 +117,6 @@ def run_until_stopped(run: Run, workers: Workers) -> Trace:
     """Make rounds of doubling length until there is reason to stop."""
     settings, problem = run.settings, run.problem
     most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, FEWEST)
-    if problem.learning_sweeps:
-        run_round(run, workers, count_wanted(run.round), only_start=True)
-        share_lift(run.chains)
     while True:
         wanted = count_wanted(run.round)
         wanted = wanted if most is None else min(wanted, most)
@@ -136,14 +133,6 @@ def run_until_stopped(run: Run, workers: Workers) -> Trace:
         run.round += 1
         if run.clock.over:
             return replace(trace, stopped="time")
-
-
-def share_lift(chains: list[History]) -> None:
-    """Give all chains the mean of the lifts that they learned. Where they have it already, nothing changes."""
-    learned = np.array([chain.position.state.lift for chain in chains])
-    mean = learned[0] + (learned - learned[0]).mean(axis=0)
-    for chain in chains:
-        chain.position = chain.position._replace(state=chain.position.state._replace(lift=mean.copy()))
 
 
 def collect(chains: list[History], problem: Problem, settings: Settings, stopped: str, workers: int) -> Trace:
@@ -183,8 +172,6 @@ def collect(chains: list[History], problem: Problem, settings: Settings, stopped
         },
         target_ess=settings.target_ess,
         start_sweeps=problem.start_sweeps,
-        learning_sweeps=problem.learning_sweeps,
-        refused=sum(chain.position.refused for chain in chains) / len(chains),
     )
 
 

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keyhole._version import __version__
 from keyhole.errors import OutputError
-from keyhole.kernels.lift import HIGHEST
 from keyhole.kernels.state import State
 from keyhole.sampling.chain import KeptDraw, Position, make_generator
 from keyhole.sampling.checkpoint import Arrays, DamagedError, Generation
@@ -31,7 +30,6 @@ class SavedChain(BaseModel):
     start: int
     draws: int
     since: int
-    refused: int
     risk_stride: int
     kept_stride: int
     sweep_rng: dict[str, Any]
@@ -91,7 +89,6 @@ def describe_run(
             start=chain.start,
             draws=chain.draws,
             since=chain.position.since,
-            refused=chain.position.refused,
             risk_stride=chain.risks.stride,
             kept_stride=chain.kept.stride,
             sweep_rng=chain.position.sweep_rng,
@@ -175,7 +172,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
     state = _restore_state(c, generation.state, problem)
     for rng in (about.sweep_rng, about.risk_rng):
         make_generator(rng)
-    position = Position(state, about.sweep_rng, about.risk_rng, about.draws, about.since, about.refused)
+    position = Position(state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since)
     uniques = len(problem.cell_level)
     chain = start_history(c, about.start, position, uniques)
     chain.risks.stride, chain.kept.stride = about.risk_stride, about.kept_stride
@@ -200,8 +197,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
             _expect(item.level_profile.shape == (levels, len(item.weight)))
             chain.kept.items.append(item)
     _expect(chain.draws == about.draws == len(chain.errors))
-    _expect(about.refused >= 0 and (about.refused == 0 or problem.learning_sweeps > 0))
-    _expect((0 if about.draws + about.refused else -problem.first_sweeps) <= about.since < problem.spacing)
+    _expect((0 if about.draws else -problem.start_sweeps) <= about.since < problem.spacing)
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
     chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds
@@ -221,7 +217,6 @@ def _restore_state(c: int, arrays: Arrays, problem: Problem) -> State:
     profiles, tables = int(state.profile_total[0]), state.table_total
     seated = find_seated(problem.records)
     _expect(0 <= profiles <= capacity)
-    _expect(bool(((state.lift >= 0.0) & (state.lift <= HIGHEST)).all()))
     _expect(bool(((tables >= 0) & (tables <= state.seat.shape[1])).all()))
     _expect(bool(((state.seat < tables[:, None]) | ~seated).all()))
     used = np.arange(state.seat.shape[1]) < tables[:, None]

@@ -1,11 +1,9 @@
 """Where chains start: the prior as arrays, and states that differ widely in their number of profiles."""
 
-import math
-
 import numpy as np
 
 from keyhole.kernels.settling import settle
-from keyhole.kernels.state import LIFT_BINS, Prior, Records, Rules, State, no_rules
+from keyhole.kernels.state import Prior, Records, Rules, State, no_rules
 from keyhole.kernels.work import Work, make_work
 
 STARTS = (1, 5, 20, 100)
@@ -21,7 +19,6 @@ def make_prior(
     glide_steps: int = 3,
     membership_rate: float = 0.2,
     label_passes: int = 1,
-    lift: tuple[float, float] = (math.inf, math.inf),
 ) -> Prior:
     """Return the numbers of MODEL.md section 2 for this model and prior."""
     return Prior(
@@ -37,9 +34,6 @@ def make_prior(
         glide_steps=glide_steps,
         membership_rate=membership_rate,
         label_passes=label_passes,
-        lift_least=lift[0],
-        lift_most=lift[1],
-        lift_step=0.0,
         rules=rules or no_rules(),
     )
 
@@ -68,7 +62,6 @@ def empty_state(records: Records, capacity: int) -> State:
         seating=np.zeros((variables + 1, variables + 2)),
         impossible_total=np.zeros(1, np.int64),
         impossible_seating=np.zeros((variables + 1, variables + 1), np.int64),
-        lift=np.zeros(LIFT_BINS),
     )
 
 

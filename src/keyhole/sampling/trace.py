@@ -71,8 +71,6 @@ class Trace:
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
     start_sweeps: made before all others, without rules and under the prior `adaptive`.
-    learning_sweeps: made next, to learn the lift (kernels/lift.py); refused: draws that it gave back, of each chain on
-    average; their sweeps are not counted.
     """
 
     starts: tuple[int, ...]
@@ -90,5 +88,3 @@ class Trace:
     seconds: dict[str, float]
     target_ess: int
     start_sweeps: int = 0
-    learning_sweeps: int = 0
-    refused: float = 0.0

@@ -65,10 +65,7 @@ def name_chains(trace: Trace) -> str:
     chains = f"{len(trace.starts)} chains that started from {first if first == last else f'{first} to {last}'} profiles"
     if trace.start_sweeps == 0:
         return chains
-    learning = (
-        f", then {trace.learning_sweeps:,} to learn to pass between few and many" if trace.learning_sweeps else ""
-    )
-    return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first{learning})"
+    return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first)"
 
 
 def count_groups(groups: Sequence[Group]) -> str:

@@ -22,7 +22,6 @@ from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.lift import sum_lift
 from keyhole.kernels.memberships import draw_memberships_sometimes
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
@@ -111,9 +110,7 @@ def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
             compile_in_two_processes()
         for estimator in estimators:
             problem = make_example(estimator)
-            chain = start_chain(0, 2, np.random.SeedSequence(0), problem)
-            advance(chain, problem)
-        sum_lift(chain.rng, problem.prior, chain.state, True)
+            advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
         draw_example_people()
 
 
