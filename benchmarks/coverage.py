@@ -27,6 +27,7 @@ from keyhole.errors import KeyholeError
 from keyhole.microdata import count_cells, encode, read_microdata
 from keyhole.risk import summarise_risk
 from keyhole.sampling import diagnose, run_chains
+from keyhole.sampling.laws import Law
 from keyhole.settings import Settings
 from keyhole.simulation import simulate
 from keyhole.zeros import read_zeros
@@ -60,7 +61,7 @@ def run_replicate(number: int, sweeps: int, rules: Path | None, seed: int = 1) -
         return {"replicate": number, "sweeps": sweeps, "sample_uniques": 0}
     trace = run_chains(encode(microdata), unique, POPULATION, settings, zeros)
     diagnosis = diagnose(trace)
-    found = summarise_risk(trace, diagnosis.converged)
+    found = summarise_risk(trace, diagnosis.grade)
     row: dict[str, Any] = {
         "replicate": number,
         "sweeps": sweeps,
@@ -70,28 +71,26 @@ def run_replicate(number: int, sweeps: int, rules: Path | None, seed: int = 1) -
     }
     rng = np.random.default_rng(int(numbers[2]))
     for tau, measure in (("tau1", found.tau1), ("tau2", found.tau2)):
-        row[tau] = place_truth(rng, float(drawn.truth[tau]), trace.quantities[tau].ravel(), measure.interval)
+        row[tau] = place_truth(rng, float(drawn.truth[tau]), trace.laws[tau], measure.interval)
         row[tau]["mean"] = measure.mean
     return row
 
 
-def place_truth(
-    rng: np.random.Generator, truth: float, draws: np.ndarray[Any, Any], interval: tuple[float, float]
-) -> dict[str, Any]:
-    """Say where the truth lies: in the interval or not, and its rank among the draws, ties at random.
+def place_truth(rng: np.random.Generator, truth: float, law: Law, interval: tuple[float, float]) -> dict[str, Any]:
+    """Say where the truth lies: in the interval or not, and which share of the law is below it, ties at random.
 
-    mass: the share of the draws in the interval, which is the chance of covering if the draws are right.
+    mass: the share of the law in the interval, which is the chance of covering if the law is right.
     """
     # Sums of 1/F in another order differ in their last digits; that is a tie.
     near = 1e-9 * max(1.0, abs(truth))
-    below, ties = int((draws < truth - near).sum()), int((np.abs(draws - truth) <= near).sum())
     low, high = interval[0] - near, interval[1] + near
+    below, up_to = (1.0 - law.probability_above(end) for end in (truth - near, truth + near))
     return {
         "truth": truth,
         "interval": [float(interval[0]), float(interval[1])],
         "covered": bool(low <= truth <= high),
-        "mass": float(((draws >= low) & (draws <= high)).mean()),
-        "place": (below + rng.random() * (ties + 1)) / (len(draws) + 1),
+        "mass": law.probability_above(low) - law.probability_above(high),
+        "place": below + rng.random() * (up_to - below),
     }
 
 

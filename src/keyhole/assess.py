@@ -1,6 +1,7 @@
 """The straight line from a file to an Assessment."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import numpy as np
 
 from keyhole.assessment import Assessment
 from keyhole.certain import find_certain, make_certain
+from keyhole.errors import NotConvergedWarning
 from keyhole.explain import Design, explain_risk
 from keyhole.files import sha256
 from keyhole.manifest import make_manifest
@@ -53,9 +55,11 @@ def assess(
     of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction, or a
     column of survey weights whose sum is the population; household: the column that tells households apart.
     count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
-    self_check: fit half of the file too, and see how well it foretells the whole; a quarter of the time limit more.
+    self_check: fit half of the file too, and see how well it predicts the whole; a quarter of the time limit more.
     executor: runs the chains, in place of threads; checkpoint: folder in which an unfinished run is kept, and
     from which it goes on with resume=True.
+
+    Warns with NotConvergedWarning unless the chains have reached one answer; `Assessment.grade` says how far they are.
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(**settings)
@@ -89,19 +93,21 @@ def assess(
             resume=resume,
         )
         diagnosis = weigh_groups(diagnose(trace), trace, records, rules, chosen)
-        risk = summarise_risk(trace, diagnosis.converged)
+        risk = summarise_risk(trace, diagnosis.grade)
         fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)
         half = check_half(records, chosen, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
     asked = time.perf_counter()
     basis = Basis(
         microdata, rules, people - len(microdata.codes), {} if trace is None else trace.kept,
-        chosen.model == "mixed", chosen.seed, chosen.workers,
+        chosen.model == "mixed", chosen.seed, chosen.workers, diagnosis.grade,
     )  # fmt: skip
     explained = explain_risk(basis, counts, risk, trace, design, given != population)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
     seconds["attribution"] = time.perf_counter() - asked
+    if not diagnosis.converged:
+        warnings.warn(diagnosis.message, NotConvergedWarning, stacklevel=2)
     source_block = describe_input(microdata, counts, people, chosen)
     zeros_block = describe_zeros(rules, microdata, trace, left_out)
     return Assessment(

@@ -16,6 +16,7 @@ from keyhole.risk import Measure
 from keyhole.risk.coarsening import make_coarsening
 from keyhole.risk.coarser import Basis, Coarser, answer, ask
 from keyhole.sampling import Diagnosis
+from keyhole.sampling.verdict import Grade
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
 CHAIN_QUANTITIES = ("log_likelihood",)
@@ -40,6 +41,16 @@ class Assessment:
     manifest: dict[str, Any]
     # The records, for questions that need them; never written, so a loaded folder has none.
     _basis: Basis | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def grade(self) -> Grade:
+        """Converged, usable or not converged."""
+        return self.diagnosis.grade
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains have reached one answer."""
+        return self.diagnosis.converged
 
     def save(self, folder: str | Path) -> None:
         """Write the result folder: summary.json, records.csv and .parquet, draws.nc, report.html, manifest.json."""

@@ -3,10 +3,10 @@
 import numpy as np
 
 from keyhole.microdata import CellCounts
-from keyhole.risk import Expected, Measure, Risk
+from keyhole.risk import Risk
+from keyhole.risk.measures import certain_measure
 from keyhole.sampling import Diagnosis
-
-LEVEL = 0.95
+from keyhole.sampling.convergence import certain_diagnosis
 
 
 def find_certain(counts: CellCounts, population: int) -> str | None:
@@ -21,9 +21,6 @@ def find_certain(counts: CellCounts, population: int) -> str | None:
 def make_certain(counts: CellCounts, reason: str) -> tuple[Risk, Diagnosis]:
     """With nobody left outside the sample, every sample unique is a population unique."""
     one = np.ones(len(counts.unique_record))
-    total = float(len(one))
-    interval = (total, total)
-    measure = Measure(total, total, 0.0, interval, LEVEL, Expected(total, 0.0, interval))
+    measure = certain_measure(float(len(one)))
     risk = Risk(tau1=measure, tau2=measure, r1=one, r1_low=one, r1_high=one, r2=one, r2_low=one, r2_high=one)
-    nan = float("nan")
-    return risk, Diagnosis(True, rhat=nan, ess_bulk=nan, ess_tail=nan, modes=1, message=reason, gates=())
+    return risk, certain_diagnosis(reason)

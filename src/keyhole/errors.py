@@ -35,6 +35,10 @@ class OutputError(KeyholeError):
     """The result folder cannot be written or read."""
 
 
+class NotConvergedWarning(UserWarning):
+    """The chains of a run have not reached one answer, or reached it only nearly: `Assessment.grade` says which."""
+
+
 class Stopped(KeyboardInterrupt):
     """The user stopped a run. kept: whether a checkpoint holds its work."""
 

@@ -20,6 +20,7 @@ from keyhole.report.render import render
 from keyhole.risk import Expected, Measure
 from keyhole.sampling import read_diagnosis
 from keyhole.sampling.checkpoint import remove_checkpoint
+from keyhole.sampling.laws import Bins
 
 REPORT = "report.html"
 INTERNAL_REPORT = "report-internal.html"
@@ -153,7 +154,7 @@ def _is_result(folder: Path) -> bool:
 
 
 def _measure(block: dict[str, Any]) -> Measure:
-    expected = block["expected"]
+    expected, bins = block["expected"], block.get("bins")
     return Measure(
         mean=block["mean"],
         median=block["median"],
@@ -163,4 +164,5 @@ def _measure(block: dict[str, Any]) -> Measure:
         expected=Expected(expected["mean"], expected["sd"], (expected["interval"][0], expected["interval"][1])),
         pooled=block.get("pooled", True),
         mcse=block.get("mcse"),
+        bins=None if bins is None else Bins(tuple(bins["edges"]), tuple(bins["shares"])),
     )

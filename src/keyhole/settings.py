@@ -63,7 +63,9 @@ class Settings(BaseModel):
     workers: int | None = option(None, "Chains that run at once; it never changes a number.", low=1, high=1024)
     scheduler: str = option("threads", "Where chains run: threads, processes, or a Dask cluster (tcp://HOST:8786).")
     time_limit: Seconds = option(600.0, "Stop after this long (30s, 5m, 1h), converged or not.", low=0.1)
-    target_ess: int = option(400, "Stop when tau1 and tau2 have this many effective draws.", low=10, high=1_000_000)
+    target_ess: int = option(
+        100, "Effective draws of the expected tau1 and tau2 that a verdict needs, among others.", low=10, high=1_000_000
+    )
     max_sweeps: int | None = option(None, "Stop after this many sweeps of each chain, its start not counted.", low=10)
 
     @field_validator("scheduler")

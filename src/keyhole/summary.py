@@ -103,6 +103,7 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
     """The block `convergence`, with every gate."""
     block = asdict(diagnosis)
     gates = block.pop("gates")
+    block = {"converged": diagnosis.converged, "grade": diagnosis.grade, "message": diagnosis.message, **block}
     run = (
         {"chains": 0, "sweeps": 0}
         if trace is None
@@ -114,6 +115,10 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
             "spacing": trace.spacing,
             "starts": list(trace.starts),
             "stopped": trace.stopped,
+            "by_chain": [
+                {name: asdict(law.estimate((chain,))) for name, law in trace.laws.items()}
+                for chain in range(len(trace.starts))
+            ],
         }
     )
     return {**block, **run, "gates": [dict(gate) for gate in gates]}

@@ -8,37 +8,42 @@ from benchmarks import coverage
 from scipy import stats
 
 from keyhole.errors import KeyholeError
+from keyhole.sampling.laws import Law
 from keyhole.sampling.simulate import draw_population
 from keyhole.settings import Settings
 from keyhole.simulation import simulate
 
 
-def test_places_are_uniform_when_truth_is_one_of_the_draws(rng):
+def make_law(point, below, whole) -> Law:
+    """The law of a single draw."""
+    one = np.ones((1, 1))
+    return Law(np.asarray(point, float), np.asarray(below, float)[None, None], one, one, 100, whole)
+
+
+def test_places_are_uniform_when_truth_follows_the_law(rng):
     """Counts with many ties: Kolmogorov-Smirnov at 1e-4 (fixed seed)."""
-    places = []
-    for _ in range(500):
-        counts = rng.poisson(1.5, size=101).astype(float)
-        places.append(coverage.place_truth(rng, counts[0], counts[1:], (0.0, 4.0))["place"])
+    point = np.arange(30)
+    law = make_law(point, stats.poisson.cdf(point, 1.5), whole=True)
+    places = [coverage.place_truth(rng, float(rng.poisson(1.5)), law, (0.0, 4.0))["place"] for _ in range(500)]
     assert stats.kstest(places, "uniform").pvalue > 1e-4
 
 
 def test_truth_in_the_interval_is_covered_whatever_the_order_of_its_sum(rng):
-    truth = sum([0.1] * 10)
-    found = coverage.place_truth(rng, truth, np.array([0.5, 1.0, 2.0]), (0.5, 1.0))
+    law = make_law([0.5, 1.0, 2.0], [1 / 3, 2 / 3, 1.0], whole=True)
+    found = coverage.place_truth(rng, sum([0.1] * 10), law, (0.5, 1.0))
     assert found["covered"]
     assert found["mass"] == pytest.approx(2 / 3)
-    assert not coverage.place_truth(rng, 1.1, np.array([0.5, 1.0, 2.0]), (0.5, 1.0))["covered"]
+    assert not coverage.place_truth(rng, 1.1, law, (0.5, 1.0))["covered"]
 
 
 def test_verdict_tells_wrong_intervals(rng):
+    point = np.linspace(-6.0, 6.0, 1001)
+    law = make_law(point, stats.norm.cdf(point), whole=False)
+
     def rows(shift):
-        made = []
-        for _ in range(400):
-            draws = rng.standard_normal(400)
-            truth = rng.standard_normal() + shift
-            interval = tuple(np.quantile(draws, [0.025, 0.975]))
-            made.append({"tau1": coverage.place_truth(rng, truth, draws, interval) | {"mean": draws.mean()}})
-        return coverage.judge(made, "tau1")
+        truths = rng.standard_normal(400) + shift
+        places = (coverage.place_truth(rng, truth, law, law.interval()) for truth in truths)
+        return coverage.judge([{"tau1": place | {"mean": 0.0}} for place in places], "tau1")
 
     right, wrong = rows(0.0), rows(0.7)
     assert right["band"][0] <= right["coverage"] <= right["band"][1]

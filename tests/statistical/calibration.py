@@ -29,7 +29,6 @@ QUANTITIES = (
     "sum of squares",
 )
 PEOPLE = 1_000
-BALANCE_MOVES = 20
 CROWD = 200
 """People drawn for each record that is wanted: with rules some are impossible."""
 
@@ -128,7 +127,7 @@ def rank_truth(
     cells = np.ascontiguousarray(cells[counts == 1])
     prior = setting.prior
     if boxes:
-        prior = prior._replace(rules=make_box_rules(setting.levels, boxes), balance_moves=BALANCE_MOVES, glide_steps=3)
+        prior = prior._replace(rules=make_box_rules(setting.levels, boxes))
     expected = [*true_risks(rng, truth, records, prior, boxes), *measure_state(truth, records, prior)]
     start = setting.profiles if setting.finite else 1
     state, work = start_state(rng, records, prior, start, capacity=2_000)

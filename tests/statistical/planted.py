@@ -74,7 +74,7 @@ BUGS = (
         "labels in turn with profiles, but tallies of the first pass",
         "sweep.py",
         call("tally_answers", IN_PASS),
-        "        if further == passes:\n    " + call("tally_answers", IN_PASS),
+        "        if further == prior.label_passes:\n    " + call("tally_answers", IN_PASS),
         SWEEP,
     ),
     Bug(
@@ -199,22 +199,22 @@ BUGS = (
     Bug(
         "split-merge without q",
         "splitmerge.py",
-        "- math.log(real_b) - log_q",
-        "- math.log(real_b)",
+        "- math.log(tables_b) - log_q",
+        "- math.log(tables_b)",
         SPLITS,
     ),
     Bug(
         "split-merge without the choice of the second table",
         "splitmerge.py",
-        "ratio += math.log(members + 1.0) - math.log(before) - math.log(real_b) - log_q",
+        "ratio += math.log(members + 1.0) - math.log(before) - math.log(tables_b) - log_q",
         "ratio += -log_q",
         SPLITS,
     ),
     Bug(
         "two profiles parted anew with q upside down",
         "splitmerge.py",
-        "ratio += log_q + math.log(tables - (members + 2.0 - real_b))",
-        "ratio -= log_q + math.log(tables - (members + 2.0 - real_b))",
+        "ratio += log_q + math.log(tables - (members + 2.0 - tables_b))",
+        "ratio -= log_q + math.log(tables - (members + 2.0 - tables_b))",
         PARTED,
     ),
     Bug(

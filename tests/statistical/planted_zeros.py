@@ -1,12 +1,11 @@
 """Bugs to plant in the kernels for structural zeros, and the probe that must notice each.
 
 Probes (planted_zeros_child.py): `counts` compares the imputed people at fixed parameters with rejection, `remainder`
-the same when most profiles have not been seen. `splits` and `concentrations` draw a world and a file by rejection, as
-test_impossible.py does, and move them by imputing people, then by split-merge or the concentrations. `balance`,
-`rebirths` and `glide` move them with the impossible people integrated out.
+the same when most profiles have not been seen. `concentrations` draws a world and a file by rejection, as
+test_impossible.py does, and moves them by imputing people, then by the concentrations.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.statistical.planted import Bug
 
@@ -19,16 +18,10 @@ class ZerosProbe:
     case: str
     times: int
     replicates: int
-    long: bool = field(default=False, repr=False)
 
 
 COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
-SPLITS = ZerosProbe("splits", "hdp", 1, 400)
-SPLITS_TWICE = ZerosProbe("splits", "hdp", 2, 800, long=True)
-BALANCE = ZerosProbe("balance", "hdp", 1, 140)
-REBIRTHS = ZerosProbe("rebirths", "hdp", 1, 180)
-GLIDE = ZerosProbe("glide", "hdp", 1, 150)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
 SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]
@@ -130,43 +123,6 @@ ZEROS_BUGS = (
         CONCENTRATIONS,
     ),
     Bug(
-        "answers of split profiles imputed again",
-        "imputed_answers.py",
-        "work.block_count[kind, k] if work.slot[k] < 0 else 0",
-        "work.block_count[kind, k]",
-        SPLITS_TWICE,
-    ),
-    Bug(
-        "split-merge without the q of the leaves",
-        "sides.py",
-        "log_q += more_q",
-        "log_q += 0.0",
-        SPLITS,
-    ),
-    Bug(
-        "split-merge with the binomial's q for labelled blocks",
-        "sides.py",
-        "            log_q -= blocks * math.log1p(odds)\n",
-        "            log_q -= blocks * math.log1p(odds)\n"
-        "            log_q += math.lgamma(blocks + 1.0) - math.lgamma(moved + 1.0)\n"
-        "            log_q -= math.lgamma(blocks - moved + 1.0)\n",
-        SPLITS,
-    ),
-    Bug(
-        "split-merge without imputed blocks in m",
-        "splitmerge.py",
-        "ratio = log_label_ratio(finite, state.weight_concentration[0], without, tables_a, tables_b)",
-        "ratio = log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - real_b, real_b)",
-        SPLITS,
-    ),
-    Bug(
-        "the leaves that split off stay behind as well",
-        "splitmerge.py",
-        "sides.leaf[slot_a, y] += sides.leaf[slot_b, y] - sides.leaf_side[y]",
-        "sides.leaf[slot_a, y] += sides.leaf[slot_b, y]",
-        SPLITS_TWICE,
-    ),
-    Bug(
         "remainder not broken into sticks",
         "impossible.py",
         "state.remainder[0] * n / possible >= 1e-4",
@@ -181,54 +137,5 @@ ZEROS_BUGS = (
         "    drop_empty_profiles(rng, records, prior, state, work)\n"
         "    state.impossible_total[0] = 0\n",
         COUNTS,
-    ),
-    Bug(
-        "levels balanced without their Dirichlet density",
-        "balance.py",
-        "return j, shape * math.log(new_value / value) + others * math.log(new_rest / rest)",
-        "return j, 0.0",
-        BALANCE,
-    ),
-    Bug(
-        "balanced by the guess alone, without the exact (1 - p_0)^-n",
-        "balance.py",
-        "gain -= people * math.log(new_share / share)",
-        "gain += min(there, 0.0) - min(back, 0.0)",
-        BALANCE,
-    ),
-    Bug(
-        "gamma balanced without its profiles",
-        "balanced_concentrations.py",
-        "gain = (shape + real) * shift",
-        "gain = shape * shift",
-        BALANCE,
-    ),
-    Bug(
-        "a profile without records chosen without 1 / q",
-        "rebirths.py",
-        "weight[e] / q * fresh",
-        "weight[e] * fresh",
-        REBIRTHS,
-    ),
-    Bug(
-        "rows renewed whatever they do to 1 - p_0",
-        "rebirths.py",
-        "-rng.standard_exponential() < -people * math.log(new_share / share)",
-        "rng.random() < 1.0",
-        REBIRTHS,
-    ),
-    Bug(
-        "profiles glide without (1 - p_0)^-n",
-        "glide_slope.py",
-        "return density - people * math.log(share), share",
-        "return density, share",
-        GLIDE,
-    ),
-    Bug(
-        "levels glide without their density",
-        "glide_slope.py",
-        "            density += shape[v] * log_level[v]\n",
-        "",
-        GLIDE,
     ),
 )

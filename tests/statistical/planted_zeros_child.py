@@ -10,7 +10,6 @@ import json
 import sys
 import time
 import traceback
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,6 @@ REFERENCE = 3000
 MOSTLY = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {1, 2}}, {0: {1}, 1: {0}})
 """Five of the six cells: most people are imputed, so that what is done with them shows."""
 BENCHES = {
-    "hdp": zeros.Bench("hdp", False, zeros.LEVELS, MOSTLY, 3, proposals=10),
     "mixed": zeros.Bench("mixed", False, zeros.LEVELS, MOSTLY, 3),
     "hdp three": zeros.Bench("hdp", False, zeros.THREE, zeros.THREE_BOXES, 4),
 }
@@ -77,13 +75,6 @@ def finish(rng, records, prior, state, work):
     zeros.draw_profiles(rng, records, prior, state, work)
 
 
-def impute_and_split(rng, records, prior, state, work):
-    """Impute, split and merge."""
-    impute(rng, records, prior, state, work)
-    zeros.draw_splits_and_merges(rng, records, prior, state, work)
-    finish(rng, records, prior, state, work)
-
-
 def impute_and_concentrate(rng, records, prior, state, work):
     """Impute, and draw the concentrations."""
     impute(rng, records, prior, state, work)
@@ -92,24 +83,7 @@ def impute_and_concentrate(rng, records, prior, state, work):
     finish(rng, records, prior, state, work)
 
 
-def balance(rng, records, prior, state, work, moves):
-    """Impute, so that there is something to forget; move with the impossible people integrated out; impute again."""
-    impute(rng, records, prior, state, work)
-    zeros.tally_answers(rng, records, prior, state, work)
-    zeros.conditioned_balance(rng, records, prior, state, work, moves)
-    impute(rng, records, prior, state, work)
-    zeros.draw_impossible_answers(rng, records, prior, state, work)
-    zeros.drop_empty_profiles(rng, records, prior, state, work)
-
-
-ONE_BY_ONE = 5 * (zeros.move_profiles,) + 20 * (zeros.move_weight_concentration, zeros.move_concentrations)
-STEPS = {
-    "splits": impute_and_split,
-    "concentrations": impute_and_concentrate,
-    "balance": partial(balance, moves=ONE_BY_ONE),
-    "rebirths": partial(balance, moves=5 * (zeros.draw_rebirths,)),
-    "glide": partial(balance, moves=5 * (zeros.glide_profiles,)),
-}
+STEPS = {"concentrations": impute_and_concentrate}
 
 
 def measure(records, state):

@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.kernels.balance import draw_balance, move_profiles, prepare_grid
-from keyhole.kernels.balanced_concentrations import move_concentrations, move_weight_concentration
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
-from keyhole.kernels.glide import begin_glide, glide_profiles
-from keyhole.kernels.glide_slope import fill_slopes, find_density
-from keyhole.kernels.glide_work import make_glide, make_rows
-from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.levels import draw_base_level, draw_base_strength
 from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
-from keyhole.kernels.rebirths import draw_rebirths
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.splitmerge import draw_splits_and_merges
 from keyhole.kernels.state import Prior
@@ -35,7 +28,6 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     SEATS,
     LABELS,
     TALLY,
-    BALANCE,
     IMPOSSIBLE,
     SPLITS,
     IMPOSSIBLE_ANSWERS,
@@ -48,17 +40,9 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     PROFILES,
     SEATING,
     SWEEP,
-    PREPARE_GRID,
-    MOVE_PROFILES,
-    MOVE_WEIGHT_CONCENTRATION,
-    MOVE_CONCENTRATIONS,
     MEMBERSHIPS,
     MEMBERSHIPS_SOMETIMES,
-    MOVE_MEMBERSHIPS,
-    REBIRTHS,
-    GLIDE,
-    SLOPES,
-) = range(26)
+) = range(17)
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
 STEPS: dict[str, tuple[int, ...]] = {
@@ -77,16 +61,14 @@ STEPS: dict[str, tuple[int, ...]] = {
 }
 
 
-def run_kernel(rng, records, prior, state, work, number, share):
-    """Run the kernel of this number; return 1 - p_0, which only the moves under rules look at."""
+def run_kernel(rng, records, prior, state, work, number):
+    """Run the kernel of this number."""
     if number == SEATS:
         draw_seats(rng, records, prior, state, work)
     elif number == LABELS:
         draw_labels(rng, records, prior, state, work)
     elif number == TALLY:
         tally_answers(rng, records, prior, state, work)
-    elif number == BALANCE:
-        draw_balance(rng, records, prior, state, work)
     elif number == IMPOSSIBLE:
         draw_impossible(rng, records, prior, state, work)
     elif number == SPLITS:
@@ -111,40 +93,16 @@ def run_kernel(rng, records, prior, state, work, number, share):
         fill_seating(rng, records, prior, state, work)
     elif number == SWEEP:
         run_sweep(rng, records, prior, state, work)
-    elif number == PREPARE_GRID:
-        return prepare_grid(rng, records, prior, state, work)
-    elif number == MOVE_PROFILES:
-        return move_profiles(rng, records, prior, state, work, share)
-    elif number == MOVE_WEIGHT_CONCENTRATION:
-        return move_weight_concentration(rng, records, prior, state, work, share)
-    elif number == MOVE_CONCENTRATIONS:
-        return move_concentrations(rng, records, prior, state, work, share)
-    elif number == REBIRTHS:
-        return draw_rebirths(rng, records, prior, state, work, share)
-    elif number == GLIDE:
-        return glide_profiles(rng, records, prior, state, work, share)
-    elif number == SLOPES:
-        glide, grid, people = make_glide(work.glide), work.grid, records.level.shape[0]
-        possible, rows = prior.rules.grid_possible[0] == 1, make_rows(records, prior, state, work)
-        moving, places, others, _ = begin_glide(rng, prior, state, grid, glide, rows)
-        _, share = find_density(glide, rows, grid, people, possible, moving, places, others)
-        fill_slopes(glide, rows, grid, people, possible, moving, places, others, share)
     elif number == MEMBERSHIPS:
         draw_memberships(rng, records, prior, state, work)
     elif number == MEMBERSHIPS_SOMETIMES:
         draw_memberships_sometimes(rng, records, prior, state, work)
-    elif number == MOVE_MEMBERSHIPS:
-        draw_memberships(rng, records, prior, state, work)
-        tally_answers(rng, records, prior, state, work)
-        return sum_grid(work.grid.phi, state.seating, prior.rules.grid_possible[0] == 1, work.grid)
-    return share
 
 
-def run_kernels(rng, records, prior, state, work, numbers, share):
-    """Run some kernels one after the other; return 1 - p_0."""
+def run_kernels(rng, records, prior, state, work, numbers):
+    """Run some kernels one after the other."""
     for number in numbers:
-        share = run_kernel(rng, records, prior, state, work, number, share)
-    return share
+        run_kernel(rng, records, prior, state, work, number)
 
 
 def run_pool(rng, prior, pool, work, numbers, times):
@@ -154,7 +112,7 @@ def run_pool(rng, prior, pool, work, numbers, times):
         state = one_state(pool.state, r)
         for _ in range(times):
             for number in numbers:
-                run_kernel(rng, records, prior, state, work, number, 1.0)
+                run_kernel(rng, records, prior, state, work, number)
 
 
 run_kernel = compiled(run_kernel, with_kernels=True, no_cpython_wrapper=True)
@@ -166,8 +124,8 @@ def alone(*numbers: int) -> Callable[..., Any]:
     """These kernels as one function, to be called like any of them."""
     chosen = np.array(numbers)
 
-    def call(rng, records, prior, state, work, share=1.0):
-        return run_kernels(rng, records, prior, state, work, chosen, share)
+    def call(rng, records, prior, state, work):
+        run_kernels(rng, records, prior, state, work, chosen)
 
     return call
 

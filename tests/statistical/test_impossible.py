@@ -3,8 +3,7 @@
 Invariance: a world, a file and its excluded people are drawn from the prior by rejection; after any number of sweeps
 the same quantities must follow the same law (two-sample Kolmogorov-Smirnov, level 1e-6 after Bonferroni). The number of
 excluded people has no mean, so both sides are conditioned on at most MOST of them: the oracle discards other draws,
-and the sweep draws the imputed people again until they are as few. Moves with the impossible people integrated out are
-reversible, so each is a proposal that is accepted by how likely so few people are. The other kernels need no change.
+and the sweep draws the imputed people again until they are as few. The other kernels need no change.
 Augmentation: given fixed parameters, mean and variance of the imputed counts equal those of rejection.
 """
 
@@ -12,7 +11,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.special import betainc
 from scipy.stats import ks_2samp
 
 from keyhole.kernels.state import Records, State
@@ -32,18 +30,13 @@ FIVE_OF_SIX = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {1, 2}}, {0: {1}, 1: {0}})
 CAPACITY = 600
 LEVEL = 1e-6
 MOST = 60
-tally_answers, draw_balance, draw_impossible = alone(running.TALLY), alone(running.BALANCE), alone(running.IMPOSSIBLE)
+tally_answers, draw_impossible = alone(running.TALLY), alone(running.IMPOSSIBLE)
 draw_impossible_answers, drop_empty_profiles = alone(running.IMPOSSIBLE_ANSWERS), alone(running.DROP)
-draw_splits_and_merges, draw_concentrations = alone(running.SPLITS), alone(running.CONCENTRATIONS)
+draw_concentrations = alone(running.CONCENTRATIONS)
 draw_weights, draw_profiles, fill_seating = alone(running.WEIGHTS), alone(running.PROFILES), alone(running.SEATING)
-prepare_grid, move_profiles = alone(running.PREPARE_GRID), alone(running.MOVE_PROFILES)
-move_weight_concentration = alone(running.MOVE_WEIGHT_CONCENTRATION)
-move_concentrations, move_memberships = alone(running.MOVE_CONCENTRATIONS), alone(running.MOVE_MEMBERSHIPS)
-draw_memberships_sometimes = alone(running.MEMBERSHIPS_SOMETIMES)
-draw_rebirths, glide_profiles = alone(running.REBIRTHS), alone(running.GLIDE)
 before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
 after_imputing = alone(
-    running.SPLITS, running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
+    running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
     running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
 )  # fmt: skip
 
@@ -51,10 +44,10 @@ after_imputing = alone(
 class Bench:
     """Everything that stays the same over replicates."""
 
-    def __init__(self, model, adaptive, levels, boxes, n, proposals=2):
+    def __init__(self, model, adaptive, levels, boxes, n):
         *_, self.start = box_arrays(levels, boxes)
         rules = make_box_rules(levels, boxes)
-        self.prior = make_prior(model, "adaptive" if adaptive else "paper", rules, proposals)
+        self.prior = make_prior(model, "adaptive" if adaptive else "paper", rules)
         self.model, self.adaptive, self.levels, self.boxes, self.n = model, adaptive, levels, boxes, n
 
     def draw(self, rng):
@@ -132,33 +125,6 @@ def quantities(records, state):
     )
 
 
-BALANCE = (
-    draw_rebirths, glide_profiles, move_profiles, move_weight_concentration, move_concentrations, move_memberships,
-)  # fmt: skip
-
-
-def chance_of_few(n, share):
-    """P(at most MOST impossible people before n possible ones): the negative binomial distribution."""
-    return betainc(n, MOST + 1, share)
-
-
-def conditioned_balance(rng, records, prior, state, work, moves=BALANCE):
-    """Moves with the impossible people integrated out, given that they are at most MOST."""
-    n = len(records.level)
-    share = prepare_grid(rng, records, prior, state, work)
-    for move in moves:
-        if prior.finite and move is move_weight_concentration:
-            continue
-        before = [field.copy() for field in state]
-        new_share = move(rng, records, prior, state, work, share)
-        if rng.random() * chance_of_few(n, share) < chance_of_few(n, new_share):
-            share = new_share
-            continue
-        for field, old in zip(state, before, strict=True):
-            field[:] = old
-        share = prepare_grid(rng, records, prior, state, work)
-
-
 def impute_few(rng, records, prior, state, work):
     """Draw the imputed people anew until they are at most MOST."""
     before = [field.copy() for field in state]
@@ -173,7 +139,6 @@ def impute_few(rng, records, prior, state, work):
 def conditioned_sweep(rng, records, prior, state, work):
     """A sweep, given that at most MOST people are imputed."""
     before_imputing(rng, records, prior, state, work)
-    conditioned_balance(rng, records, prior, state, work)
     impute_few(rng, records, prior, state, work)
     after_imputing(rng, records, prior, state, work)
 
@@ -185,7 +150,7 @@ def test_the_parts_make_the_sweep(rng):
     twin = State(*(field.copy() for field in state))
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(5):
-        for kernel in (before_imputing, draw_balance, draw_memberships_sometimes, draw_impossible, after_imputing):
+        for kernel in (before_imputing, draw_impossible, after_imputing):
             kernel(ours, records, bench.prior, state, work)
         run_sweep(theirs, records, bench.prior, twin, work)
     assert ours.random() == theirs.random()
@@ -239,21 +204,6 @@ def some_long(quick):
 @pytest.mark.parametrize("name", some_long({"hdp adaptive", "mixed paper"}))
 def test_sweeps_keep_the_prior(rng, name, sweeps):
     assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, sweeps)) > LEVEL
-
-
-def balance_often(rng, records, prior, state, work):
-    """Only the moves with the impossible people integrated out, then new people and what depends on them."""
-    tally_answers(rng, records, prior, state, work)
-    for _ in range(5):
-        conditioned_balance(rng, records, prior, state, work)
-    impute_few(rng, records, prior, state, work)
-    draw_impossible_answers(rng, records, prior, state, work)
-    drop_empty_profiles(rng, records, prior, state, work)
-
-
-@pytest.mark.parametrize("name", some_long({"hdp adaptive", "mixed adaptive"}))
-def test_balance_keeps_the_prior(rng, name):
-    assert smallest_p(prior_draws(name), run_pool(rng, CASES[name], 4000, 1, balance_often)) > LEVEL
 
 
 def test_a_sweep_that_ignores_the_rules_is_noticed(rng):

@@ -8,14 +8,13 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import seed_from_name
 from tests.statistical.comparison import LEVEL, STEPS
-from tests.statistical.planted import Bug, mark_long
+from tests.statistical.planted import Bug
 from tests.statistical.planted_zeros import ZEROS_BUGS
 from tests.statistical.test_planted_bugs import copy_package, probes_of
 
@@ -48,20 +47,15 @@ def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def p_value(tmp_path_factory):
-    """p-values by name, of the bugs of long probes or of the others."""
-
-    @cache
-    def find(long: bool) -> dict[str, float]:
-        return plant(tmp_path_factory.mktemp("zeros"), tuple(bug for bug in ZEROS_BUGS if bug.probe.long == long))
-
-    return find
+    """p-values by name."""
+    return plant(tmp_path_factory.mktemp("zeros"), ZEROS_BUGS)
 
 
-@pytest.mark.parametrize("bug", mark_long(ZEROS_BUGS), ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", ZEROS_BUGS, ids=lambda bug: bug.name)
 def test_planted_bug_is_found(p_value, bug):
-    assert p_value(bug.probe.long)[bug.name] < LEVEL / STEPS
+    assert p_value[bug.name] < LEVEL / STEPS
 
 
-@pytest.mark.parametrize("probe", mark_long(probes_of(ZEROS_BUGS)), ids=str)
+@pytest.mark.parametrize("probe", probes_of(ZEROS_BUGS), ids=str)
 def test_copy_without_a_bug_passes(p_value, probe):
-    assert p_value(probe.long)[str(probe)] > LEVEL / STEPS
+    assert p_value[str(probe)] > LEVEL / STEPS

@@ -46,7 +46,13 @@ def interval(mean: float) -> dict[str, Any]:
 
 def measure(mean: float) -> dict[str, Any]:
     expected = {"mean": mean, "sd": 0.1 * mean, "interval": [0.8 * mean, 1.2 * mean]}
-    return {**interval(mean), "median": mean, "sd": 0.2 * mean, "level": 0.95, "expected": expected}
+    bins = {"edges": [0.4 * mean, 0.8 * mean, 1.2 * mean, 1.6 * mean], "shares": [0.2, 0.6, 0.2]}
+    return {**interval(mean), "median": mean, "sd": 0.2 * mean, "level": 0.95, "expected": expected, "bins": bins}
+
+
+def by_chain(chains: int) -> list[dict[str, Any]]:
+    """What each chain says alone."""
+    return [{"tau1": interval(38.0 + c), "tau2": interval(97.0 + c)} for c in range(chains)]
 
 
 def make_records(bands: tuple[int, ...]) -> pl.DataFrame:
@@ -85,9 +91,10 @@ def make_summary(
     seen: Observed, keys: tuple[str, ...] = KEYS, converged: bool = True, labels: tuple[str, ...] = ("north", "2")
 ) -> dict[str, Any]:
     gates = [
-        {"name": "rhat(tau1)", "value": 1.004, "limit": 1.01, "passed": True},
-        {"name": "ess_bulk(tau1)", "value": 812.0, "limit": 400.0, "passed": True},
-        {"name": "rhat(log_likelihood)", "value": 1.31, "limit": 1.05, "passed": converged},
+        {"name": "rhat(tau1_expected)", "value": 1.004, "limit": 1.05, "passed": True, "role": "decides"},
+        {"name": "ess_bulk(tau1_expected)", "value": 812.0, "limit": 100.0, "passed": True, "role": "decides"},
+        {"name": "drift(tau1_expected)", "value": 3.1, "limit": 2.5, "passed": converged, "role": "guards"},
+        {"name": "rhat(log_likelihood)", "value": 1.31, "limit": 1.05, "passed": False, "role": "shown"},
     ]
     return {
         "version": "0.1.0",
@@ -119,6 +126,14 @@ def make_summary(
         "tau2": measure(99.6),
         "convergence": {
             "converged": converged,
+            "grade": "converged" if converged else "not converged",
+            "verdict": {
+                "grade": "converged" if converged else "not converged",
+                "reason": "agree" if converged else "moving",
+                "remedy": "none" if converged else "time",
+                "numbers": {"seconds_more": 40.0},
+            },
+            "by_chain": by_chain(2),
             "message": "2 chains agree." if converged else "NOT CONVERGED. They differ. Allow more with --time-limit.",
             "rhat": 1.004,
             "ess_bulk": 812.0,

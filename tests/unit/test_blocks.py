@@ -1,5 +1,6 @@
 """A block is a function of the problem and the position: its length, and where it runs, change nothing."""
 
+import itertools
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -176,7 +177,7 @@ def test_no_dask_scheduler_is_one_line():
 
 def test_events_tell_how_far_the_run_is(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.01)
-    monkeypatch.setattr(rounds, "FIRST_ROUND", 20)
+    monkeypatch.setattr(rounds, "FIRST_LOOK", 20)
     events: list[Progress | Notice] = []
     run(on_progress=events.append, max_sweeps=240)
     assert isinstance(events[0], Notice)
@@ -186,8 +187,12 @@ def test_events_tell_how_far_the_run_is(monkeypatch):
     last = progress[-1]
     assert last.draws == last.wanted == 120
     assert last.sweeps == 240
-    assert last.round == 6
+    looks = [rounds.count_wanted(x) for x in range(40)]
+    assert looks[0] == 20
+    assert all(later <= 1.1 * earlier + 1 for earlier, later in itertools.pairwise(looks))
+    assert last.round == 1 + sum(look < 120 for look in looks)
     assert 0 <= last.gates_met < last.gates
+    assert last.verdict_left >= 0
     assert last.speed > 0
     assert last.left > 0
     assert 0 <= last.tau1 <= 30

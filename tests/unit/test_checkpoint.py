@@ -77,9 +77,10 @@ def test_a_run_stopped_again_and_again_ends_as_if_it_never_was(busy, tmp_path, r
 
 
 def test_a_run_with_rounds_and_thinning_resumes_bit_for_bit(busy, monkeypatch, tmp_path, rng):
-    monkeypatch.setattr(rounds, "FIRST_ROUND", 10)
-    monkeypatch.setattr("keyhole.sampling.history.KEPT_DRAWS", 6)
-    monkeypatch.setattr("keyhole.sampling.history.risk_limit", lambda _: 9)
+    monkeypatch.setattr(rounds, "FIRST_LOOK", 10)
+    for module in ("history", "rounds"):
+        monkeypatch.setattr(f"keyhole.sampling.{module}.KEPT_DRAWS", 6)
+        monkeypatch.setattr(f"keyhole.sampling.{module}.risk_limit", lambda _: 9)
     whole = run(max_sweeps=240)
     assert whole.record_stride == 16
     while True:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 import keyhole
 from keyhole.cli import COMMANDS, group, main
+from keyhole.sampling.verdict import Verdict
 from keyhole.settings import option_names
 from tests.unit.test_settings import BAD
 
@@ -248,20 +250,62 @@ def test_no_memory_is_one_line(run, data, monkeypatch):
     refuse(run("assess", data, "--keys", "AGE", "--population", "1000"), 1, ["data.csv"])
 
 
-def test_not_converged_is_status_3_and_written(run, data, monkeypatch):
-    from dataclasses import replace
-
+@pytest.fixture
+def graded(monkeypatch):
+    """Make `assess` return its result with a verdict of this grade."""
     real = keyhole.assess
 
-    def unsure(*arguments, **options):
-        found = real(*arguments, **options)
-        return replace(found, diagnosis=replace(found.diagnosis, converged=False, message="2 of 4 chains disagree."))
+    def use(grade: str) -> None:
+        def judged(*arguments, **options):
+            found = real(*arguments, **options)
+            verdict = Verdict(grade, "certain", "time", {"why": "2 of 4 chains do not agree.", "tau1_upper": 7.0})
+            return replace(found, diagnosis=replace(found.diagnosis, verdict=verdict))
 
-    monkeypatch.setattr(keyhole, "assess", unsure)
-    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet")
-    assert found.status == 3
-    assert found.err == "keyhole: 2 of 4 chains disagree.\n"
+        monkeypatch.setattr(keyhole, "assess", judged)
+
+    return use
+
+
+@pytest.mark.parametrize(
+    ("grade", "options", "status"),
+    [
+        ("converged", (), 0),
+        ("converged", ("--accept", "usable"), 0),
+        ("usable", (), 3),
+        ("usable", ("--accept", "usable"), 0),
+        ("not converged", (), 3),
+        ("not converged", ("--accept", "usable"), 3),
+        ("usable", ("--accept", "usable", "--fail-above", "tau1.upper=0"), 0),
+        ("not converged", ("--accept", "usable", "--fail-above", "tau1.upper=0"), 3),
+    ],
+)
+def test_the_status_says_how_far_chains_agree_and_the_folder_is_written(run, data, graded, grade, options, status):
+    graded(grade)
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet", *options)
+    assert found.status == status, found.err
+    told = {
+        "converged": "",
+        "usable": "keyhole: 2 of 4 chains do not agree. Allow more with --time-limit.\n",
+        "not converged": "keyhole: 2 of 4 chains do not agree. Until then use 7 as the upper limit of tau1, the "
+        "largest of any chain; it may still rise. Allow more with --time-limit.\n",
+    }
+    assert found.err == told[grade]
     assert "data.keyhole/summary.json" in found.names
+
+
+def test_a_limit_that_is_crossed_weighs_more_than_the_grade(run, tmp_path, graded):
+    (tmp_path / "x.csv").write_text("A,B\n1,2\n2,3\n")
+    for grade in ("usable", "not converged"):
+        graded(grade)
+        found = run("assess", "x.csv", "--keys", "A,B", "--fraction", "1", "--fail-above", "tau1=1", "--out", "r")
+        assert found.status == 4
+        assert "2 of 4 chains do not agree." in found.err
+
+
+def test_only_usable_can_be_accepted(run, data):
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--accept", "anything")
+    assert (found.status, found.out, found.names) == (2, "", ["data.csv"])
+    assert "Traceback" not in found.err
 
 
 @pytest.fixture

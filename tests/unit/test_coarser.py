@@ -142,7 +142,7 @@ def test_dropping_nothing_gives_exactly_the_full_risk(rng, tmp_path, rules):
     question = ask(basis, leave_out(LEVELS, None))
     records = encode(basis.microdata)
     problem = make_problem(records, question.unique_record, OTHERS + RECORDS, Settings(), basis.zeros)
-    for draw in range(basis.draws):
+    for draw in range(int(np.prod(basis.draws))):
         kept = get_kept(basis, draw)
         full, _ = find_probabilities(rng, problem, kept, None)
         full /= find_possible_share(problem, kept)
@@ -172,14 +172,13 @@ def test_the_interval_is_predictive(rng, tmp_path):
     assert found.tau1.interval[0] < found.tau1.mean < found.tau1.interval[1]
 
 
-def test_threads_change_no_number_and_seeds_do(rng, tmp_path):
+def test_threads_and_seeds_change_no_number(rng, tmp_path):
     basis, _, _ = make_basis(rng, tmp_path, RULES["one box"], draws=7)
     question = ask(basis, leave_out(LEVELS, 0))
     found = [answer(replace(basis, workers=workers), question).tau1 for workers in (1, 2, 5)]
     assert found[0] == found[1] == found[2]
     other = answer(replace(basis, seed=6), question).tau1
-    assert other.expected == found[0].expected
-    assert other.sd != found[0].sd
+    assert other == found[0]
 
 
 @pytest.mark.parametrize("rules", ["none", "several"])

@@ -197,11 +197,14 @@ def test_gates_that_make_no_sense(text):
 def test_a_gate_is_told_before_missing_convergence(run, monkeypatch, tmp_path):
     from dataclasses import replace
 
+    from keyhole.sampling.verdict import Verdict
+
     real = keyhole.assess
 
     def unsure(*arguments, **options):
         found = real(*arguments, **options)
-        return replace(found, diagnosis=replace(found.diagnosis, converged=False, message="2 of 4 chains disagree."))
+        verdict = Verdict("not converged", "certain", "none", {"why": "2 of 4 chains disagree.", "tau1_upper": 1.0})
+        return replace(found, diagnosis=replace(found.diagnosis, verdict=verdict))
 
     monkeypatch.setattr(keyhole, "assess", unsure)
     wanted = ("assess", "sub/data.csv", "--keys", "AGE,SEX", "--population", "101", "--quiet")
@@ -210,7 +213,8 @@ def test_a_gate_is_told_before_missing_convergence(run, monkeypatch, tmp_path):
     assert found.err.splitlines() == [
         "keyhole: --fail-above: tau1 is 1 (the mean), 1 above 0; "
         "tau2 is 1 (the upper end of the interval), 0.75 above 0.25.",
-        "keyhole: 2 of 4 chains disagree.",
+        "keyhole: 2 of 4 chains disagree. Until then use 1 as the upper limit of tau1, the largest of any chain; "
+        "it may still rise.",
     ]
     assert (tmp_path / "data.keyhole" / "summary.json").exists()
     assert run(*wanted, "--fail-above", "tau1=1").status == 3

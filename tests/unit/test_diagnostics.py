@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from keyhole.sampling.diagnostics import effective_draws, monte_carlo_error, rhat
+from keyhole.sampling.diagnostics import effective_draws, monte_carlo_error, monte_carlo_errors, rhat
 
 CASES = 100
 KINDS = ("normal", "shifted", "heavy", "correlated", "ties", "constant", "one chain", "NaN", "stuck", "short")
@@ -55,7 +55,7 @@ def judge(arviz, draws: np.ndarray, name: str) -> float:
         warnings.simplefilter("ignore")
         if name == "rhat":
             return float(arviz.rhat(draws))
-        if name == "mcse":
+        if name.endswith("mcse"):
             return float(np.ravel(arviz.mcse(draws))[0])
         return float(arviz.ess(draws, method=name, **({"prob": (0.05, 0.95)} if name == "tail" else {})))
 
@@ -71,6 +71,7 @@ def test_diagnostics_agree_with_arviz(arviz, kind):
             "bulk": effective_draws(draws, "bulk"),
             "tail": effective_draws(draws, "tail"),
             "mcse": monte_carlo_error(draws),
+            "many mcse": monte_carlo_errors(np.stack([draws[::-1], draws], axis=2))[1],
         }
         for name, value in ours.items():
             theirs = judge(arviz, draws, name)

@@ -36,7 +36,7 @@ def make_trace(weight, level_profile, record=(2.0, 1.0), sweeps=1) -> Trace:
         "shared_concentration": np.ones((*shape, 1)),
     }
     none = np.zeros((2, 3, 1), np.float32)
-    return Trace((1, 5), sweeps, 0, 3, {}, none, none, 1, kept, "exact", None, "gates", {}, 400)
+    return Trace((1, 5), sweeps, 0, 3, {}, none, none, 1, kept, "exact", None, "gates", {}, 400, people=100)
 
 
 def draw_parameters(rng, profiles=4, spread=0.5):

@@ -29,10 +29,9 @@ SWEEP = tuple(
     running.alone(number)
     for number in (
         running.SEATS, running.LABELS, running.TALLY,
-        running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY, running.BALANCE,
-        running.MEMBERSHIPS_SOMETIMES, running.SPLITS, running.IMPOSSIBLE_ANSWERS,
-        running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH, running.BASE_LEVEL,
-        running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
+        running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY,
+        running.MEMBERSHIPS_SOMETIMES, running.SPLITS, running.DROP, running.WEIGHT_CONCENTRATION,
+        running.BASE_STRENGTH, running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
     )
 )  # fmt: skip
 fill_seating = running.alone(running.SEATING)
@@ -65,11 +64,10 @@ def test_a_sweep_is_its_kernels_in_order():
 
 def spoil(work):
     """Fill scratch with what must never be read: NaN, or numbers out of range."""
-    # `slot` lists what is imputed from one kernel to the next; `cells` is tried in test_cells; `partitions`
-    # and `scale` of the grid are constants.
-    parts = (work, work.grid, work.glide, work.members)
+    # `cells` is tried in test_cells.
+    parts = (work, work.members)
     for name, field in itertools.chain(*(part._asdict().items() for part in parts)):
-        if name not in ("status", "slot", "slot_total", "cells", "grid", "glide", "members", "partitions", "scale"):
+        if name not in ("status", "cells", "members"):
             field[...] = np.nan if field.dtype.kind == "f" else np.iinfo(field.dtype).max
 
 

@@ -147,7 +147,9 @@ def test_the_error_of_an_end_is_that_of_repeated_runs(rng, carried):
 
 def test_chains_that_differ_have_an_envelope_and_weights(rng):
     law = make_law(rng, 50, 0.3)
-    shifted = Law(law.point, law.below, law.expected + np.array([0.0, 0, 0, 9])[:, None], law.variance, whole=False)
+    shifted = Law(
+        law.point, law.below, law.expected + np.array([0.0, 0, 0, 9])[:, None], law.variance, 200, whole=False
+    )
     assert shifted.weighted(np.array([0.0, 0.0, 0.0, 1.0])).mean == pytest.approx(shifted.expected[3].mean())
     low, high = law.envelope()
     for chain in range(4):

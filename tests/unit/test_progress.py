@@ -1,6 +1,7 @@
 """One stream of events, three sinks."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -10,7 +11,7 @@ from keyhole.sampling import Notice, Progress
 
 EVENT = Progress(
     chain=1, chains=4, draws=120, wanted=400, sweeps=1200, profiles=17, tau1=12.34, seconds=75.0, speed=16.0, round=2,
-    gates_met=9, gates=16, round_left=61.0, left=3700.0,
+    gates_met=9, gates=16, verdict_left=61.0, left=3700.0,
 )  # fmt: skip
 
 
@@ -39,11 +40,8 @@ def test_a_table_on_a_terminal(screen):
         "About 10 MB of memory.",
         "Sweeps/s",
         "tau1 so far",
-        "120 of 400",
-        "1,200",
-        "12.3",
-        "Round 2, 9 of 16 conditions met so far; 1:15 passed, about 1:01 to the next verdict,",
-        "1:01:40 to the time limit. Ctrl-C stops.",
+        "2 120 1,200 16 17 12.3",
+        "9 of 16 conditions met so far; 1:15 passed, about 1:01 to a verdict, 1:01:40 to the time limit. Ctrl-C stops.",
         "keyhole: warning: the disk is full.",
     ):
         assert told in " ".join(written.getvalue().split()), told
@@ -62,8 +60,25 @@ def test_plain_lines_every_ten_seconds_elsewhere(screen, monkeypatch):
     assert lines[0] == "About 10 MB of memory."
     assert len(lines) == 3
     assert lines[1] == (
-        "chain 2 of 4: 120 of 400 draws in round 2, 17 profiles, tau1 so far 12.3, 9 of 16 conditions met, 75 s"
+        "chain 2 of 4: 120 draws, 17 profiles, tau1 so far 12.3, 9 of 16 conditions met, 75 s, about 61 s to a verdict"
     )
+
+
+def test_what_is_not_known_yet_is_not_told(screen):
+    early = replace(EVENT, draws=0, tau1=float("nan"), gates_met=0, gates=0)
+    assert str(early) == "chain 2 of 4: 0 draws, 17 profiles, 1,200 sweeps, 75 s, about 61 s to a verdict"
+    written = screen(True)
+    with progress.show_progress(silent=False) as tell:
+        tell(early)
+    assert "nan" not in written.getvalue()
+    assert progress.describe_whole(early).startswith("No verdict yet; 1:15 passed, about 1:01 to a verdict,")
+
+
+def test_a_verdict_beyond_the_time_limit_is_said_to_be_later():
+    for late in (5000.0, float("inf")):
+        event = replace(EVENT, verdict_left=late)
+        assert "more than 1:01:40 to a verdict, 1:01:40 to the time limit" in progress.describe_whole(event)
+        assert str(event).endswith(", more than 3700 s to a verdict")
 
 
 def test_even_a_run_that_is_over_at_once_tells_its_estimate_first(screen):

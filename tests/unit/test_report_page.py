@@ -18,7 +18,7 @@ from keyhole.report import make_content
 from keyhole.report.render import TEMPLATES, content_json, make_environment, render
 from keyhole.report.svg import Scale, element, tick_words, ticks
 from keyhole.report.words import clean_name, number, one_in, percent, two_digits
-from tests.unit.report_results import KEYS, Observed, interval, make_draws, make_result
+from tests.unit.report_results import KEYS, Observed, by_chain, interval, make_draws, make_result
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VOID = {"meta", "br", "img", "link", "input", "base", "hr"}
@@ -249,6 +249,7 @@ def test_a_model_that_does_not_fit_is_told():
 def test_any_number_of_draws_is_drawn(chains, draws):
     result = make_result()
     result.draws = make_draws(chains, draws)
+    result.summary["convergence"]["by_chain"] = by_chain(chains)
     page = render(make_content(result, internal=True))
     assert len(page) < 500_000
     assert ("<polyline" in page) == (draws >= 8)
@@ -264,6 +265,7 @@ def test_a_long_file_stays_small():
     result.summary["attribution"]["variables"] = [{**first, "name": name} for name in keys]
     result.summary["input"]["keys"] = list(keys)
     result.draws = make_draws(256, 2000)
+    result.summary["convergence"]["by_chain"] = by_chain(256)
     assert len(render(make_content(result))) < 200_000
     assert len(render(make_content(result, internal=True))) < 500_000
 

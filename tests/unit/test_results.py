@@ -55,10 +55,12 @@ def test_summary_has_the_fields_of_the_interface(assessment, tmp_path):
     assert {"version", "input", "zeros", "model", "tau1", "tau2", "convergence", "seconds"} <= set(summary)
     wanted = {"rows", "used", "keys", "levels", "cells", "population", "sample_uniques", "missing"}
     assert wanted <= set(summary["input"])
-    assert {"mean", "median", "sd", "interval", "level", "expected", "pooled", "mcse"} == set(summary["tau1"])
+    assert {"mean", "median", "sd", "interval", "level", "expected", "pooled", "mcse", "bins"} == set(summary["tau1"])
     assert {"mean", "sd", "interval"} == set(summary["tau1"]["expected"])
-    wanted = {"converged", "rhat", "ess_bulk", "ess_tail", "modes", "chains", "sweeps", "message", "gates"}
+    wanted = {"converged", "grade", "verdict", "rhat", "ess_bulk", "ess_tail", "modes", "chains", "sweeps", "message",
+              "gates"}  # fmt: skip
     assert wanted <= set(summary["convergence"])
+    assert {"grade", "reason", "remedy", "numbers"} == set(summary["convergence"]["verdict"])
     assert {"total", "sampling", "risk", "compile"} <= set(summary["seconds"])
     assert summary["convergence"]["rhat"] is None
 
@@ -91,9 +93,11 @@ def test_a_result_is_replaced_and_nothing_stays_behind(assessment, tmp_path):
 def test_a_checkpoint_goes_away_when_the_chains_agree_and_stays_when_they_do_not(assessment, tmp_path):
     (tmp_path / "r" / "checkpoint" / "a").mkdir(parents=True)
     (tmp_path / "r" / "checkpoint" / "a" / "head.json").touch()
-    unsure = replace(assessment, diagnosis=replace(assessment.diagnosis, converged=False))
-    unsure.save(tmp_path / "r")
-    assert (tmp_path / "r" / "checkpoint" / "a" / "head.json").exists()
+    for grade in ("usable", "not converged"):
+        verdict = replace(assessment.diagnosis.verdict, grade=grade)
+        unsure = replace(assessment, diagnosis=replace(assessment.diagnosis, verdict=verdict))
+        unsure.save(tmp_path / "r")
+        assert (tmp_path / "r" / "checkpoint" / "a" / "head.json").exists()
     assessment.save(tmp_path / "r")
     assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
 

@@ -23,9 +23,14 @@ NOT_CONVERGED = 3
 @click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 @click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 @click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
-@click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it foretells the whole.")
+@click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it predicts the whole.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
 @click.option("--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier.")
+@click.option(
+    "--accept",
+    type=click.Choice(["usable"]),
+    help="Exit with 0 also if the result is usable: good to twice the limits of a converged one.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the unfinished run that the result folder holds.")
 @source_flags()
 @click.option(
@@ -51,6 +56,7 @@ def command(
     self_check: bool,
     out: Path | None,
     allow_identifier: tuple[str, ...],
+    accept: str | None,
     resume: bool,
     url: str | None,
     fail_above: tuple[str, ...],
@@ -82,13 +88,13 @@ def command(
 
     from keyhole import assess
     from keyhole.commands.progress import show_progress
-    from keyhole.commands.screen import print_json, print_summary
+    from keyhole.commands.screen import print_json, print_summary, silenced
     from keyhole.locking import locked
     from keyhole.results import CHECKPOINT, check_output, sweep_staging
     from keyhole.sampling.stopping import stoppable
 
     check_output(folder)
-    with stoppable(), locked(folder):
+    with stoppable(), locked(folder), silenced():
         sweep_staging(folder)
         with show_progress(quiet or as_json) as on_progress:
             assessment = assess(
@@ -120,8 +126,10 @@ def command(
     over = crossed(gates, assessment.summary)
     if over:
         click.echo(f"keyhole: --fail-above: {'; '.join(over)}.", err=True)
-    if not assessment.diagnosis.converged:
+    if not assessment.converged:
         click.echo(f"keyhole: {assessment.diagnosis.message}", err=True)
         if assessment.summary["convergence"].get("stopped") == "time" and (folder / CHECKPOINT).is_dir():
             click.echo("keyhole: the same command with --resume goes on where this run ended.", err=True)
-    return GATE_CROSSED if over else 0 if assessment.diagnosis.converged else NOT_CONVERGED
+    if over:
+        return GATE_CROSSED
+    return 0 if assessment.converged or assessment.grade == accept else NOT_CONVERGED

@@ -55,7 +55,7 @@ def make_table(latest: dict[int, Progress]) -> Table:
         tau1 = "" if event.tau1 != event.tau1 else f"{event.tau1:.1f}"
         table.add_row(
             str(number + 1),
-            f"{event.draws:,} of {event.wanted:,}",
+            f"{event.draws:,}",
             f"{event.sweeps:,}",
             f"{event.speed:,.0f}" if event.speed >= 10 else f"{event.speed:.1f}",
             str(event.profiles),
@@ -65,11 +65,12 @@ def make_table(latest: dict[int, Progress]) -> Table:
 
 
 def describe_whole(event: Progress) -> str:
-    """The line below the table: round, gates, time."""
+    """The line below the table: gates, time."""
     met = f"{event.gates_met} of {event.gates} conditions met so far" if event.gates else "no verdict yet"
+    more = "more than " if event.verdict_left > event.left else "about "
     return (
-        f"Round {event.round}, {met}; {clock(event.seconds)} passed, about {clock(event.round_left)} to the next "
-        f"verdict, {clock(event.left)} to the time limit. Ctrl-C stops."
+        f"{met[0].upper()}{met[1:]}; {clock(event.seconds)} passed, {more}{clock(min(event.verdict_left, event.left))} "
+        f"to a verdict, {clock(event.left)} to the time limit. Ctrl-C stops."
     )
 
 

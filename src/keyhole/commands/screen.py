@@ -1,7 +1,9 @@
 """What a person sees: a sentence first, then a table that names every default and assumption."""
 
 import textwrap
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from rich.table import Table
 from keyhole.commands.explanation import explain_rows
 from keyhole.commands.figures import explain_weights, group_table, rounded, tell_error
 from keyhole.commands.figures import number as number
+from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
 from keyhole.report.words import plural as plural
 
@@ -29,6 +32,14 @@ ESTIMATORS = {
     "population": "simulated populations, as in the article",
     "none": "none needed",
 }
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Leave out Python's warning about chains: a command says the same in its own words, and by its exit status."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        yield
 
 
 def print_json(content: dict[str, Any]) -> None:
@@ -175,7 +186,7 @@ def _undecided(source: dict[str, Any]) -> list[str]:
 
 
 def _stopping(settings: dict[str, Any]) -> str:
-    limits = [f"{settings['target_ess']} effective draws", f"{settings['time_limit']:.0f} s"]
+    limits = [f"the answer is known ({settings['target_ess']} effective draws)", f"{settings['time_limit']:.0f} s"]
     if settings["max_sweeps"] is not None:
         limits.append(f"{settings['max_sweeps']:,} sweeps")
     return f"{settings['chains']} chains, seed {settings['seed']}, until {' or '.join(limits)}"

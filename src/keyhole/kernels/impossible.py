@@ -190,8 +190,6 @@ def draw_impossible(rng, records, prior, state, work):
     state.impossible_total[0] = 0
     state.impossible_seating[:, :] = 0
     work.type_total[:] = 0
-    work.slot[:] = -1
-    work.slot_total[0] = 0
     n = records.level.shape[0]
     boxes = work.box_probability.shape[0]
     if boxes == 0 or n == 0:

@@ -91,15 +91,6 @@ def _spread(typing, value):
     return SIXTEEN(types.float64), emit
 
 
-@intrinsic
-def _at_least_zero(typing, value):
-    def emit(context, builder, signature, arguments):
-        zero = ir.Constant(VECTOR, [0.0] * LANES)
-        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[0], zero)
-
-    return SIXTEEN(SIXTEEN), emit
-
-
 def _type_pair(context):
     """Say that arithmetic on two of these gives another."""
 
@@ -135,12 +126,7 @@ def _spread_plainly(value: float) -> Floats:
     return np.full(LANES, value)
 
 
-def _at_least_zero_plainly(value: Floats) -> Floats:
-    return np.maximum(value, 0.0)
-
-
-# What kernels call: (array, row) -> value; (array, row, value); number -> value; max(value, 0).
+# What kernels call: (array, row) -> value; (array, row, value); number -> value.
 load: Any = _load_plainly if config.DISABLE_JIT else _load
 store: Any = _store_plainly if config.DISABLE_JIT else _store
 spread: Any = _spread_plainly if config.DISABLE_JIT else _spread
-at_least_zero: Any = _at_least_zero_plainly if config.DISABLE_JIT else _at_least_zero

@@ -4,7 +4,7 @@ Given the seats of n records log(a / b) has a standard deviation of one over the
 record, and the seats follow it as slowly: together they diffuse. But given weights and profiles the probability of a
 record is a sum over its seatings, sum_b V(f, b) A(b), and A (cells.py) does not depend on the concentrations. So A is
 found once for every distinct record, concentrations move on
-    prior(a, b) prod_{i in H} sum_b V(J, b) A_i(b) prod_{i not in H} V(f_i, m_i) (1 - p_0)^-n,
+    prior(a, b) prod_{i in H} sum_b V(J, b) A_i(b) prod_{i not in H} V(f_i, m_i),
 and then seats and labels of the records in H are drawn anew, exactly: the number of blocks, the blocks, their profiles.
 
 H: records without a missing answer that sit only at profiles with beta_k >= 2 / n (at most 0.2). Which profiles these
@@ -12,10 +12,9 @@ are depends on G_0 alone (sticks are broken until the remainder is smaller), and
 and after.
 """
 
-from keyhole.kernels.balanced_concentrations import walk_concentrations
 from keyhole.kernels.cells import fill_cell
+from keyhole.kernels.concentration_walk import walk_concentrations
 from keyhole.kernels.fresh_seats import draw_table_numbers, seat_at_several
-from keyhole.kernels.grid import sum_grid
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.lanes import LANES
 from keyhole.kernels.openings import make_book, open_profile
@@ -98,13 +97,11 @@ def group_records(
 def draw_memberships(rng, records, prior, state, work):
     """Move the concentrations, and draw where most records sit anew; nothing when there is nothing to learn.
 
-    With rules it must follow draw_balance, whose grid it reads. Tallies are stale afterwards.
+    Only without rules. Tallies are stale afterwards.
     """
     n, variables = records.level.shape
     member, cells = work.members, work.members.cells
     if n == 0 or variables < 2 or member.sums.shape[0] == 0 or not (prior.finite or prior.adaptive):
-        return
-    if prior.rules.box_start.shape[0] > 1 and (prior.rules.grid_set.shape[1] == 0 or prior.balance_moves == 0):
         return
     least = min(SMALLEST_PROFILE / n, SMALLEST_WEIGHT)
     book = make_book(records, state, work)
@@ -130,10 +127,7 @@ def draw_memberships(rng, records, prior, state, work):
         for lane in range(min(LANES, groups - first)):
             for b in range(variables):
                 member.sums[first + lane, b] = cells.total[b, lane]
-    grid, share = work.grid, 1.0
-    if prior.rules.grid_set.shape[1] > 0:
-        share = sum_grid(grid.phi, state.seating, prior.rules.grid_possible[0] == 1, grid)
-    walk_concentrations(rng, prior, state, work, n, share, groups, MOVES)
+    walk_concentrations(rng, prior, state, work, groups, MOVES)
     several = draw_table_numbers(rng, records, state, work, profiles, groups)
     for first in range(0, several, LANES):
         for lane in range(min(LANES, several - first)):

@@ -2,8 +2,8 @@
 
     A(S, b) = sum over T in S with min(S) in T of block(T) A(S - T, b - 1),   A(nothing, 0) = 1,
 for sets S of f variables, as bit masks. Only sets without variable 0 and sets of the first variables are needed for a
-probability (cells.py), sets with variable 0 for its slope (glide_slope.py). The list depends on f alone, is made once
-and serves all chains: the loop over it has nothing left to find out.
+probability (cells.py). The list depends on f alone, is made once and serves all chains: the loop over it has nothing
+left to find out.
 """
 
 from functools import lru_cache
@@ -27,8 +27,7 @@ class Partitions(NamedTuple):
     block, rest : int32 (products,)
         T, as a mask, and the row of A(S - T, b - 1): (mask of S - T) >> 1 times f, and b - 2; row 0 is A(nothing, 0).
     without_first, with_first : int64 (2^(f-1) + 1,)
-        Number of the first sum of each set, by its mask >> 1. with_first has only sets of the first variables, unless
-        all were asked for.
+        Number of the first sum of each set, by its mask >> 1. with_first has only sets of the first variables.
     """
 
     start: Integers
@@ -40,7 +39,7 @@ class Partitions(NamedTuple):
 
 
 @lru_cache
-def make_partitions(variables: int, with_all: bool = False) -> Partitions:
+def make_partitions(variables: int) -> Partitions:
     """List the products for sets of this many variables."""
     half = 1 << (variables - 1)
     block: list[NDArray[np.int32]] = []
@@ -64,8 +63,7 @@ def make_partitions(variables: int, with_all: bool = False) -> Partitions:
         lowest = mask & -mask
         sums.append(list_set(lowest << 1, mask ^ lowest))
     for others in range(half):
-        wanted = with_all or others & (others + 1) == 0
-        sums.append(list_set(1, others) if wanted else 0)
+        sums.append(list_set(1, others) if others & (others + 1) == 0 else 0)
     first = np.concatenate([[0], np.cumsum(sums)]).astype(np.int64)
     within = np.arange(first[-1]) - np.repeat(first[:-1], sums)
     return Partitions(

@@ -3,8 +3,7 @@
 Tables of records choose one after the other, in random order, with odds given what the sides hold so far (Dahl's
 sequential allocation). That is only the launching state of Jain and Neal (2004): further scans let every table choose
 again given all others, and the last scan is the proposal. Large profiles are hardly ever split without it: chains that
-start from one profile stay there. Imputed blocks choose after the last scan, all blocks of one leaf in one step:
-Binomial(blocks, p) go to b.
+start from one profile stay there.
 """
 
 import math
@@ -13,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.draws import draw_binomial, log_rising
-from keyhole.kernels.imputed_answers import add_leaf
+from keyhole.kernels.draws import log_rising
 from keyhole.kernels.jit import inner
 from keyhole.kernels.state import Floats, Integers
 
@@ -35,16 +33,11 @@ class Sides(NamedTuple):
     level_count: Integers
     base_strength: Floats
     base_level: Floats
-    real_tables: Integers
     member_record: NDArray[np.int32]
     member_table: NDArray[np.uint8]
     member_side: NDArray[np.uint8]
     side_count: Integers
     side_answers: Integers
-    slot: Integers
-    slot_total: Integers
-    leaf: Integers
-    leaf_side: Integers
 
 
 @inner
@@ -150,51 +143,6 @@ def allocate_members(
 
 
 @inner
-def allocate_leaves(
-    rng, rules, leaf, slot_a, slot_b, leaf_side, count, answers, strength, base_level, tables_a, tables_b, extra,
-    propose
-):  # fmt: skip
-    """Let imputed blocks choose sides after the members, one step for all blocks of a leaf.
-
-    With `propose` the blocks of both slots (slot_b < 0: there is only one) are parted anew, leaf_side of them for b;
-    else the choice is replayed. The blocks of a leaf are labelled: log q has no binomial coefficient.
-    Return log q, and the tables at the two sides, imputed ones included.
-    """
-    log_q = 0.0
-    for kind in range(rules.type_start.shape[0] - 1):
-        first, last = rules.type_start[kind], rules.type_start[kind + 1]
-        for y in range(rules.leaf_start[kind], rules.leaf_start[kind + 1]):
-            blocks = leaf[slot_a, y] + (leaf[slot_b, y] if slot_b >= 0 else 0)
-            leaf_side[y] = 0
-            if blocks == 0:
-                continue
-            odds = (tables_b + extra) / (tables_a + extra)
-            digits = y - rules.leaf_start[kind]
-            for x in range(last - 1, first - 1, -1):
-                s = rules.type_set[x]
-                size = rules.set_start[s + 1] - rules.set_start[s]
-                v = rules.set_level[rules.set_start[s] + digits % size]
-                digits //= size
-                j = rules.set_variable[s]
-                shape = strength[j] * base_level[v]
-                odds *= (shape + count[1, v]) * (strength[j] + answers[0, j])
-                odds /= (shape + count[0, v]) * (strength[j] + answers[1, j])
-            if propose:
-                moved = draw_binomial(rng, blocks, odds / (1.0 + odds))
-            else:
-                moved = leaf[slot_b, y]
-            leaf_side[y] = moved
-            log_q -= blocks * math.log1p(odds)
-            if moved > 0:
-                log_q += moved * math.log(odds)
-            add_leaf(rules, kind, y, blocks - moved, count[0], answers[0])
-            add_leaf(rules, kind, y, moved, count[1], answers[1])
-            tables_a += blocks - moved
-            tables_b += moved
-    return log_q, tables_a, tables_b
-
-
-@inner
 def log_split_likelihood(level_start, base_strength, base_level, count, answers):
     """Return log f(A_a) + log f(A_b) - log f(A) from the counts of the two sides."""
     value = 0.0
@@ -211,8 +159,8 @@ def log_split_likelihood(level_start, base_strength, base_level, count, answers)
 
 
 @inner
-def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a, slot_b, label_b, propose):
-    """Seat a, b, the members and the imputed blocks; return log q, tables of records at b, and all tables at a and b.
+def allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, propose):
+    """Seat a, b and the members; return log q and the tables at b's side.
 
     With `propose` the sides are drawn, else they are what the labels say.
     """
@@ -222,19 +170,12 @@ def allocate_both(rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, slot_a
     answers[:, :] = 0
     seat_side(sides.level, sides.seat, i_a, t_a, 0, count, answers)
     seat_side(sides.level, sides.seat, i_b, t_b, 1, count, answers)
-    log_q, real_b = 0.0, 1
+    log_q, tables_b = 0.0, 1
     for scan in range(SCANS):
         # All scans but the last find a launching state, whatever the labels are; only the last one counts.
-        log_q, real_b = allocate_members(
+        log_q, tables_b = allocate_members(
             rng, sides.level, sides.seat, sides.table_label, sides.member_record, sides.member_table,
-            sides.member_side, members, count, answers, sides.base_strength, sides.base_level, extra, float(real_b),
+            sides.member_side, members, count, answers, sides.base_strength, sides.base_level, extra, float(tables_b),
             scan == 0, propose or scan < SCANS - 1, label_b,
         )  # fmt: skip
-    tables_a, tables_b = members + 2 - real_b, real_b
-    if sides.leaf.shape[0] > 0:
-        more_q, tables_a, tables_b = allocate_leaves(
-            rng, rules, sides.leaf, slot_a, slot_b, sides.leaf_side, count, answers, sides.base_strength,
-            sides.base_level, tables_a, tables_b, extra, propose,
-        )  # fmt: skip
-        log_q += more_q
-    return log_q, real_b, tables_a, tables_b
+    return log_q, tables_b

@@ -19,12 +19,11 @@ one for the replay of what is, one for the proposal. The log ratio is the differ
     lnGamma(m_a) + lnGamma(m_b) + log f(A_a) + log f(A_b) - log q - log (tables of records with another label than a)
 of the new and the old state; the last term because b is picked from those tables.
 
-With rules, imputed blocks take part: m counts them too, while a, b, r and P are about tables of records.
+Only without rules: imputed people hold profiles together, and what moves records alone is refused.
 """
 
 import math
 
-from keyhole.kernels.imputed_answers import expand_profile, new_slot
 from keyhole.kernels.jit import inner
 from keyhole.kernels.sides import (
     Sides,
@@ -49,49 +48,34 @@ def log_label_ratio(finite, gamma, empty, tables_a, tables_b):
 
 
 @inner
-def apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, real_b):
-    """Label the members and table b by member_side, part the leaves, and renew the two profiles' tallies."""
+def apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b):
+    """Label the members and table b by member_side, and renew the two profiles' tallies."""
     sides.table_label[i_b, t_b] = label_b
     for x in range(members):
         label = label_b if sides.member_side[x] == 1 else label_a
         sides.table_label[sides.member_record[x], sides.member_table[x]] = label
-    sides.profile_tables[label_a], sides.profile_tables[label_b] = tables_a, tables_b
-    sides.real_tables[label_a] = members + 2 - real_b
-    sides.real_tables[label_b] = real_b
+    sides.profile_tables[label_a] = members + 2 - tables_b
+    sides.profile_tables[label_b] = tables_b
     for v in range(sides.level_count.shape[0]):
         sides.level_count[v, label_a] = sides.side_count[0, v]
         sides.level_count[v, label_b] = sides.side_count[1, v]
-    if sides.leaf.shape[0] > 0:
-        if sides.slot[label_b] < 0:
-            sides.slot[label_b] = new_slot(sides.slot_total, sides.leaf)
-        slot_a, slot_b = sides.slot[label_a], sides.slot[label_b]
-        for y in range(sides.leaf_side.shape[0]):
-            sides.leaf[slot_a, y] += sides.leaf[slot_b, y] - sides.leaf_side[y]
-            sides.leaf[slot_b, y] = sides.leaf_side[y]
 
 
 @inner
 def apply_merge(sides, members, label_a, label_b, i_b, t_b):
-    """Give the members, table b and the leaves of b the label of a."""
+    """Give the members and table b the label of a."""
     sides.table_label[i_b, t_b] = label_a
     for x in range(members):
         sides.table_label[sides.member_record[x], sides.member_table[x]] = label_a
     sides.profile_tables[label_a] += sides.profile_tables[label_b]
     sides.profile_tables[label_b] = 0
-    sides.real_tables[label_a] += sides.real_tables[label_b]
-    sides.real_tables[label_b] = 0
     for v in range(sides.level_count.shape[0]):
         sides.level_count[v, label_a] += sides.level_count[v, label_b]
         sides.level_count[v, label_b] = 0
-    if sides.leaf.shape[0] > 0:
-        slot_a, slot_b = sides.slot[label_a], sides.slot[label_b]
-        for y in range(sides.leaf_side.shape[0]):
-            sides.leaf[slot_a, y] += sides.leaf[slot_b, y]
-            sides.leaf[slot_b, y] = 0
 
 
 @inner
-def find_empty(profile_total, profile_tables, level_count, real_tables):
+def find_empty(profile_total, profile_tables, level_count):
     """Return the first profile without tables, made at the end if there is none; -1 without room."""
     profiles = profile_total[0]
     for k in range(profiles):
@@ -101,17 +85,16 @@ def find_empty(profile_total, profile_tables, level_count, real_tables):
         return -1
     profile_total[0] = profiles + 1
     profile_tables[profiles] = 0
-    real_tables[profiles] = 0
     level_count[:, profiles] = 0
     return profiles
 
 
 @inner
-def pick_other_profile(rng, real_tables, profile_total, profiles, label):
-    """Pick one of the other profiles that have tables of records, uniformly."""
+def pick_other_profile(rng, profile_tables, profile_total, profiles, label):
+    """Pick one of the other profiles that have tables, uniformly."""
     wanted = int(rng.random() * (profiles - 1))
     for k in range(profile_total):
-        if k != label and real_tables[k] > 0:
+        if k != label and profile_tables[k] > 0:
             if wanted == 0:
                 return k
             wanted -= 1
@@ -124,29 +107,25 @@ def draw_splits_and_merges(rng, records, prior, state, work):
     n, variables = records.level.shape
     if n == 0:
         return
-    rules, finite, real_tables = prior.rules, prior.finite, work.real_tables
+    finite, profile_tables = prior.finite, state.profile_tables
     sides = Sides(
         records.level, records.level_start, state.seat, state.table_total, state.table_label, state.profile_total,
-        state.profile_tables, state.level_count, state.base_strength, state.base_level, real_tables,
-        work.member_record, work.member_table, work.member_side, work.side_count, work.side_answers, work.slot,
-        work.slot_total, work.leaf, work.leaf_side,
+        profile_tables, state.level_count, state.base_strength, state.base_level, work.member_record,
+        work.member_table, work.member_side, work.side_count, work.side_answers,
     )  # fmt: skip
-    real_tables[: state.profile_total[0]] = 0
     tables = 0.0
     for i in range(n):
         tables += state.table_total[i]
-        for t in range(state.table_total[i]):
-            real_tables[state.table_label[i, t]] += 1
     for _ in range(prior.split_merge_proposals):
         profiles, empty = 0, 0
         for k in range(state.profile_total[0]):
-            profiles += real_tables[k] > 0
-            empty += state.profile_tables[k] == 0
+            profiles += profile_tables[k] > 0
+            empty += profile_tables[k] == 0
         i_a, t_a = pick_table(rng, state.table_total, variables)
         label_a = state.table_label[i_a, t_a]
         u = rng.random()
         split, anew = u < 0.25, u >= 0.5
-        if split and (real_tables[label_a] < 2 or (finite and empty == 0)):
+        if split and (profile_tables[label_a] < 2 or (finite and empty == 0)):
             continue
         if not split and profiles < 2:
             continue
@@ -157,56 +136,45 @@ def draw_splits_and_merges(rng, records, prior, state, work):
                 i_b, t_b = pick_table(rng, state.table_total, variables)
                 label_b = state.table_label[i_b, t_b]
         elif not split:
-            label_b = pick_other_profile(rng, real_tables, state.profile_total[0], profiles, label_a)
-        for label in range(2):
-            expand_profile(
-                rng, rules, label_b if label == 1 else label_a, work.type_total, work.block_count, work.slot,
-                work.slot_total, work.leaf, state.level_profile, state.level_count, work.side_answers[0], work.stack,
-            )  # fmt: skip
+            label_b = pick_other_profile(rng, profile_tables, state.profile_total[0], profiles, label_a)
         if split:
             i_b, t_b = pick_labelled_table(
-                rng, state.table_total, state.table_label, label_a, real_tables[label_a] - 1, i_a, t_a
+                rng, state.table_total, state.table_label, label_a, profile_tables[label_a] - 1, i_a, t_a
             )
         elif not anew:
             i_b, t_b = pick_labelled_table(
-                rng, state.table_total, state.table_label, label_b, real_tables[label_b], -1, -1
+                rng, state.table_total, state.table_label, label_b, profile_tables[label_b], -1, -1
             )
         members = gather_members(
             rng, state.table_total, state.table_label, work.member_record, work.member_table, label_a, label_b,
             i_a, t_a, i_b, t_b,
         )  # fmt: skip
-        log_q, real_b, tables_a, tables_b = allocate_both(
-            rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, work.slot[label_a],
-            -1 if split else work.slot[label_b], label_b, split,
-        )  # fmt: skip
+        log_q, tables_b = allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, split)
         before, without = (profiles, empty) if split else (profiles - 1, empty + 1)
-        ratio = log_label_ratio(finite, state.weight_concentration[0], without, tables_a, tables_b)
+        ratio = log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - tables_b, tables_b)
         ratio += log_split_likelihood(
             records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
         )
         if anew:
-            ratio -= log_q + math.log(tables - real_tables[label_a])
-            log_q, real_b, tables_a, tables_b = allocate_both(
-                rng, rules, sides, finite, i_a, t_a, i_b, t_b, members, work.slot[label_a], work.slot[label_b],
-                label_b, True,
-            )  # fmt: skip
-            ratio -= log_label_ratio(finite, state.weight_concentration[0], without, tables_a, tables_b)
+            ratio -= log_q + math.log(tables - profile_tables[label_a])
+            log_q, tables_b = allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, True)
+            ratio -= log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - tables_b, tables_b)
             ratio -= log_split_likelihood(
                 records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
             )
-            ratio += log_q + math.log(tables - (members + 2.0 - real_b))
+            ratio += log_q + math.log(tables - (members + 2.0 - tables_b))
         else:
-            ratio += math.log(members + 1.0) - math.log(before) - math.log(real_b) - log_q
+            ratio += math.log(members + 1.0) - math.log(before) - math.log(tables_b) - log_q
         if -rng.standard_exponential() >= (ratio if split else -ratio):
             continue
         if anew:
-            apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, real_b)
+            apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b)
             continue
         if not split:
             apply_merge(sides, members, label_a, label_b, i_b, t_b)
             continue
-        label_b = find_empty(state.profile_total, state.profile_tables, state.level_count, real_tables)
+        label_b = find_empty(state.profile_total, profile_tables, state.level_count)
         if label_b < 0:
             work.status[0] = FULL
             return
-        apply_split(sides, members, label_a, label_b, i_b, t_b, tables_a, tables_b, real_b)
+        apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b)

@@ -39,7 +39,7 @@ class Rules(NamedTuple):
     """Impossible combinations, as disjoint boxes; all arrays are empty without rules.
 
     A box confines some variables, each to a *set* of its levels. A *type* is a block of answers that an imputed person
-    of a box may have: some of the box's sets. A *leaf* is a type with one level chosen from each of its sets.
+    of a box may have: some of the box's sets.
 
     set_variable : int64 (S,)
     set_start : int64 (S + 1,)
@@ -51,16 +51,8 @@ class Rules(NamedTuple):
         The type of each non-empty subset of a box's sets, by bit mask (entry 0 is not used).
     type_start, type_set : int64 (T + 1,), (type_start[T],)
         The sets of each type.
-    leaf_start : int64 (T + 1,)
-        First leaf of each type; leaves of one type in the order of the digits of its sets, the last running fastest.
     possible_start, possible_set : int64 (D + 1,), (possible_start[D],)
         The sets of the disjoint boxes that hold the possible cells.
-    grid_variable : int64 (U,)
-        The variables that some rule confines.
-    grid_set : int64 (U, L)
-        Set of each of these variables in each of L disjoint boxes, -1 where the box leaves it free.
-    grid_possible : int64 (1,)
-        1 if these boxes hold the possible cells, 0 if they hold the impossible ones.
     """
 
     set_variable: Integers
@@ -72,21 +64,14 @@ class Rules(NamedTuple):
     box_type: Integers
     type_start: Integers
     type_set: Integers
-    leaf_start: Integers
     possible_start: Integers
     possible_set: Integers
-    grid_variable: Integers
-    grid_set: Integers
-    grid_possible: Integers
 
 
 def no_rules() -> Rules:
     """Return rules under which everything is possible."""
     none, start = np.zeros(0, np.int64), np.zeros(1, np.int64)
-    return Rules(
-        none, start, none, start, none, start, none, start, none, start, start, none,
-        none, np.zeros((0, 0), np.int64), np.zeros(1, np.int64),
-    )  # fmt: skip
+    return Rules(none, start, none, start, none, start, none, start, none, start, none)
 
 
 class Prior(NamedTuple):
@@ -103,13 +88,9 @@ class Prior(NamedTuple):
     strength_sd, mean_sd, shape_sd : float
         Normal priors: log(lambda_j / d_j), log(a / b), log a, all with mean 0.
     split_merge_proposals : int
-        Proposals in each sweep.
-    balance_moves : int
-        Moves in each sweep with the impossible people integrated out; without rules there are none.
-    glide_steps : int
-        Steps, on average, of the move of all profiles at once in each sweep (glide.py); 0: it is not made.
+        Proposals in each sweep; with rules there are none.
     membership_rate : float
-        Probability that a sweep draws concentrations and memberships together.
+        Probability that a sweep draws concentrations and memberships together; with rules it never does.
     label_passes : int
         Further draws of labels, weights and profiles in each sweep; with rules there are none.
     rules : Rules
@@ -124,8 +105,6 @@ class Prior(NamedTuple):
     mean_sd: float
     shape_sd: float
     split_merge_proposals: int
-    balance_moves: int
-    glide_steps: int
     membership_rate: float
     label_passes: int
     rules: Rules

@@ -5,7 +5,6 @@ gamma integrates the weights out and the base levels integrate the profiles out,
 
 import numpy as np
 
-from keyhole.kernels.balance import draw_balance
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.impossible import draw_impossible
 from keyhole.kernels.imputed_answers import draw_impossible_answers
@@ -28,10 +27,10 @@ def run_sweep(rng, records, prior, state, work):
     draw_seats(rng, records, prior, state, work)
     if work.status[0] != OK:
         return
+    ruled = prior.rules.box_start.shape[0] > 1
     # Without rules labels, weights and profiles take several turns: they hold each other back, and are cheap. With
     # rules weights and profiles depend on imputed people, who come later.
-    passes = prior.label_passes if prior.rules.box_start.shape[0] < 2 else 0
-    for further in range(passes, -1, -1):
+    for further in range(0 if ruled else prior.label_passes, -1, -1):
         draw_labels(rng, records, prior, state, work)
         if work.status[0] != OK:
             return
@@ -40,21 +39,20 @@ def run_sweep(rng, records, prior, state, work):
             drop_empty_profiles(rng, records, prior, state, work)
             draw_weights(rng, records, prior, state, work)
             draw_profiles(rng, records, prior, state, work)
-    draw_balance(rng, records, prior, state, work)
-    if work.status[0] != OK:
-        return
-    draw_memberships_sometimes(rng, records, prior, state, work)
-    if work.status[0] != OK:
-        return
-    # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are drawn
-    # given all of G_0, and what is known of it must not be forgotten before.
-    draw_impossible(rng, records, prior, state, work)
-    if work.status[0] != OK:
-        return
-    draw_splits_and_merges(rng, records, prior, state, work)
-    if work.status[0] != OK:
-        return
-    draw_impossible_answers(rng, records, prior, state, work)
+    if ruled:
+        # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are
+        # drawn given all of G_0, and what is known of it must not be forgotten before.
+        draw_impossible(rng, records, prior, state, work)
+        if work.status[0] != OK:
+            return
+        draw_impossible_answers(rng, records, prior, state, work)
+    else:
+        draw_memberships_sometimes(rng, records, prior, state, work)
+        if work.status[0] != OK:
+            return
+        draw_splits_and_merges(rng, records, prior, state, work)
+        if work.status[0] != OK:
+            return
     drop_empty_profiles(rng, records, prior, state, work)
     draw_weight_concentration(rng, records, prior, state, work)
     draw_base_strength(rng, records, prior, state, work)
@@ -83,7 +81,7 @@ def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: 
     not compiled: that would take ten seconds and save five microseconds a sweep.
     """
     boxes = len(prior.rules.box_start) - 1
-    if len(work.box_probability) != boxes or (boxes and len(work.leaf) < 3 * prior.split_merge_proposals):
+    if len(work.box_probability) != boxes:
         raise ValueError("this scratch was made for another prior: kernels would write beyond its end.")
     for done in range(sweeps):
         work.status[0] = OK

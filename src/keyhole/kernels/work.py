@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork, make_cell_work
-from keyhole.kernels.glide_work import GlideWork, make_glide_work
-from keyhole.kernels.grid import Grid, make_grid
 from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 
 OK = 0
@@ -82,8 +80,6 @@ class Work(NamedTuple):
     table_cumulative : float64 (J + 1,)
     fresh : float64 (levels,)
         remainder times base_level[v].
-    real_tables : int64 (P,)
-        Tables of records (not of imputed people) by profile.
     relabel : int64 (P,)
     member_record, member_table : int32, uint8 (n J,)
         Tables that take part in a split or merge.
@@ -102,21 +98,12 @@ class Work(NamedTuple):
     box_probability : float64 (C,)
     seat_count : int64 (2^(f - 1) + 1, f + 1)
         Imputed people of one box who still have a set of variables to seat in so many blocks.
-    stack : int64 (64 + all sets' levels, 3)
+    stack : int64 (64, 3)
+        Ranges of profiles that still have to share imputed blocks.
     type_total : int64 (T,)
         Imputed blocks by type.
     block_count : int64 (T, P)
         The same by type and profile.
-    slot : int64 (P,)
-        Row of `leaf` in which a profile's imputed answers stand one by one; -1: not yet drawn.
-    slot_total : int64 (1,)
-    leaf : int64 (slots, leaves)
-    leaf_side : int64 (leaves,)
-        Imputed blocks that a proposed split puts at b's side.
-    grid : Grid
-        For moves with the impossible people integrated out.
-    glide : GlideWork
-        For such moves of all profiles at once.
     members : Members
     """
 
@@ -127,7 +114,6 @@ class Work(NamedTuple):
     chunk: Floats
     table_cumulative: Floats
     fresh: Floats
-    real_tables: Integers
     relabel: Integers
     member_record: NDArray[np.int32]
     member_table: NDArray[np.uint8]
@@ -145,18 +131,10 @@ class Work(NamedTuple):
     stack: Integers
     type_total: Integers
     block_count: Integers
-    slot: Integers
-    slot_total: Integers
-    leaf: Integers
-    leaf_side: Integers
-    grid: Grid
-    glide: GlideWork
     members: Members
 
 
-def make_work(
-    records: int, variables: int, levels: int, capacity: int, rules: Rules | None = None, proposals: int = 0
-) -> Work:
+def make_work(records: int, variables: int, levels: int, capacity: int, rules: Rules | None = None) -> Work:
     """Allocate scratch for this many records, variables, levels and profiles, and for the rules."""
     rules = rules or no_rules()
     types, sets = len(rules.type_start) - 1, len(rules.set_variable)
@@ -169,7 +147,6 @@ def make_work(
         chunk=np.zeros(capacity // 8),
         table_cumulative=np.zeros(variables + 1),
         fresh=np.zeros(levels),
-        real_tables=np.zeros(capacity, np.int64),
         relabel=np.zeros(capacity, np.int64),
         member_record=np.zeros(records * variables, np.int32),
         member_table=np.zeros(records * variables, np.uint8),
@@ -184,14 +161,8 @@ def make_work(
         set_factor=np.zeros((sets, capacity + 1)),
         box_probability=np.zeros(len(rules.box_start) - 1),
         seat_count=np.zeros(((1 << (largest - 1)) + 1, largest + 1), np.int64),
-        stack=np.zeros((64 + len(rules.set_level), 3), np.int64),
+        stack=np.zeros((64, 3), np.int64),
         type_total=np.zeros(types, np.int64),
         block_count=np.zeros((types, capacity), np.int64),
-        slot=np.full(capacity, -1),
-        slot_total=np.zeros(1, np.int64),
-        leaf=np.zeros((3 * proposals if types else 0, int(rules.leaf_start[-1])), np.int64),
-        leaf_side=np.zeros(int(rules.leaf_start[-1]), np.int64),
-        grid=make_grid(rules, levels),
-        glide=make_glide_work(rules, levels, capacity),
         members=make_members(records, variables, capacity),
     )

@@ -81,7 +81,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         tau1=tau["tau1"],
         tau2=tau["tau2"],
         level=level,
-        distributions=draw_distributions(result.draws, tau, level) if sampled else (),
+        distributions=draw_distributions(summary, tau, level) if sampled else (),
         bands=count_bands(result.records, rule),
         thresholds=thresholds,
         households=describe_households(blocks.get("households"), rule),

@@ -6,6 +6,7 @@ from keyhole.report.content import ChainGroup, Convergence, GateRow
 from keyhole.report.pictures import Draws, draw_chains
 from keyhole.report.sections import Block, estimate
 from keyhole.report.words import clean_name, decimals, enumerate_words, number, percent, plural
+from keyhole.sampling.verdict import Verdict, describe_remedy
 
 CERTAIN = "No sampling was needed: the answer follows from the file itself."
 RESUME = "--resume --time-limit 30m"
@@ -16,12 +17,22 @@ QUANTITIES = {
     "record_concentration": "the concentration of records",
     "tau1_expected": "tau1 given the model",
     "tau2_expected": "tau2 given the model",
+    "p0": "the probability of impossible combinations",
+    "r1": "r1",
+    "r2": "r2",
 }
 CONDITIONS = {
     "rhat": "R-hat of",
     "ess_bulk": "effective draws for the mean of",
-    "ess_tail": "effective draws for the interval of",
+    "ess_tail": "effective draws for the tails of",
+    "mcse_mean": "Monte Carlo error, in standard deviations, of the mean of",
+    "mcse_low": "Monte Carlo error, in standard deviations, of the lower end of",
+    "mcse_high": "Monte Carlo error, in standard deviations, of the upper end of",
+    "drift": "largest move, in standard deviations, of",
+    "known": "share of records known well enough:",
 }
+AT_LEAST = ("ess_bulk", "ess_tail", "known")
+PLACES = {"ess_bulk": 0, "ess_tail": 0, "drift": 1}
 
 
 def describe_convergence(block: Block, draws: Draws, sampled: bool) -> Convergence:
@@ -32,16 +43,18 @@ def describe_convergence(block: Block, draws: Draws, sampled: bool) -> Convergen
     envelope = block.get("envelope")
     message = clean_name(block["message"]) if sampled else CERTAIN
     return Convergence(
+        grade=block["grade"],
         converged=converged,
+        pooled=block["grade"] != "not converged",
         sampled=sampled,
         sentence=_sentence(block, sampled, gates),
         message=message,
-        remedy="" if converged else message.rsplit(". ", 1)[-1],
+        remedy=describe_remedy(Verdict(**block["verdict"])),
         command=RESUME if block.get("stopped") == "time" and not converged else None,
         gates=gates,
         groups=tuple(_group(group) for group in groups) if len(groups) > 1 else (),
-        envelope=None if converged or not envelope else _envelope(envelope),
-        pictures=draw_chains(draws, block.get("starts", ())) if sampled else (),
+        envelope=_envelope(envelope) if envelope else None,
+        pictures=draw_chains(draws, block) if sampled else (),
     )
 
 
@@ -50,21 +63,26 @@ def _sentence(block: Block, sampled: bool, gates: tuple[GateRow, ...]) -> str:
         return CERTAIN
     if block["converged"]:
         return f"{plural(block['chains'], 'chain')} from different starts reached the same answer."
+    if block["grade"] == "usable":
+        return (
+            f"{plural(block['chains'], 'chain')} from different starts reached nearly the same answer; the intervals "
+            "are widened by what a longer run might still change."
+        )
     if block["chains"] == 1:
         return "One chain alone cannot show that it has reached the answer."
-    failed = sum(not gate.passed for gate in gates)
+    counted = [gate for gate in gates if gate.role != "shown"]
+    failed = sum(not gate.passed for gate in counted)
     return (
         f"The estimation was run {block['chains']} times from different starts (chains), and these have not settled on "
-        f"one answer: {failed} of {len(gates)} conditions are not met."
+        f"one answer: {failed} of {len(counted)} conditions are not met."
     )
 
 
 def _gate(gate: Block) -> GateRow:
     kind, _, what = str(gate["name"]).removesuffix(")").partition("(")
     words = f"{CONDITIONS[kind]} {QUANTITIES.get(what, what)}" if kind in CONDITIONS else str(gate["name"])
-    places, limit = (0, "at least") if kind.startswith("ess") else (3, "at most")
-    limit_words = f"{limit} {decimals(gate['limit'], 0 if places == 0 else 2)}"
-    return GateRow(words, decimals(gate["value"], places), limit_words, bool(gate["passed"]))
+    limit = f"{'at least' if kind in AT_LEAST else 'at most'} {gate['limit']:g}"
+    return GateRow(words, decimals(gate["value"], PLACES.get(kind, 3)), limit, bool(gate["passed"]), gate["role"])
 
 
 def _group(group: Block) -> ChainGroup:

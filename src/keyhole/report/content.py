@@ -62,22 +62,15 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Histogram:
-    """Shares of draws between edges; there is one edge more than shares."""
-
-    edges: tuple[float, ...]
-    shares: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Distribution:
-    """All draws of one risk of the file."""
+    """The predictive distribution of one risk of the file; there is one edge more than shares."""
 
     name: str
     of_what: str
     estimate: Estimate
     level: float
-    histogram: Histogram
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -165,12 +158,13 @@ class ChainsPicture:
 
 @dataclass(frozen=True)
 class GateRow:
-    """One condition for believing the result."""
+    """One condition for believing the result. role: it decides, guards or is shown."""
 
     name: str
     value: str
     limit: str
     passed: bool
+    role: str
 
 
 @dataclass(frozen=True)
@@ -185,9 +179,14 @@ class ChainGroup:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether chains from different starts agree. command: the options that go on with a run out of time."""
+    """Whether chains from different starts agree. command: the options that go on with a run out of time.
 
+    grade: converged, usable, not converged; pooled: whether there is one estimate of all chains.
+    """
+
+    grade: str
     converged: bool
+    pooled: bool
     sampled: bool
     sentence: str
     message: str

@@ -31,7 +31,7 @@ def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
 
 def draw_distribution(found: Distribution) -> Markup:
     """The posterior: bars inside the interval are full, those outside pale."""
-    edges, shares = found.histogram.edges, found.histogram.shares
+    edges, shares = found.edges, found.shares
     low, high = _ends(found.estimate)
     scale = Scale(min(edges[0], low), max(edges[-1], high), MARGIN, WIDTH - MARGIN)
     bottom, top = 150.0, 46.0

@@ -7,14 +7,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, Histogram, RecordRow, RiskBand
+from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, RecordRow, RiskBand
 from keyhole.report.counts import Rule
 from keyhole.report.words import decimals, number, plural
 
 Floats = NDArray[np.float64]
 Draws = Mapping[str, Floats]
 
-MOST_BINS = 36
 MOST_POINTS = 180
 MOST_CHAINS = 8
 RANK_BINS = 20
@@ -24,31 +23,24 @@ BAND_EDGES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
 OF_WHAT = {"tau1": "records alone in the population", "tau2": "records matched to the right person"}
 
 
-def draw_distributions(draws: Draws, estimates: Mapping[str, Estimate], level: float) -> tuple[Distribution, ...]:
-    """The posteriors of tau1 and tau2, in bins."""
+def draw_distributions(
+    blocks: Mapping[str, Any], estimates: Mapping[str, Estimate], level: float
+) -> tuple[Distribution, ...]:
+    """The predictive distributions of tau1 and tau2; blocks: of summary.json."""
     return tuple(
-        Distribution(name, OF_WHAT[name], estimates[name], level, bin_draws(draws[name].ravel()))
+        Distribution(name, OF_WHAT[name], estimates[name], level, tuple(bins["edges"]), tuple(bins["shares"]))
         for name in OF_WHAT
-        if name in draws and draws[name].size >= FEWEST_DRAWS
+        if (bins := blocks[name].get("bins")) is not None
     )
 
 
-def bin_draws(values: Floats) -> Histogram:
-    """Bins of equal width; for counts the width is whole and the bins are centred on counts."""
-    low, high = float(values.min()), float(values.max())
-    if np.array_equal(values, np.round(values)):
-        width = float(np.ceil((high - low + 1) / MOST_BINS))
-        edges = low - 0.5 + width * np.arange(np.ceil((high - low + 1) / width) + 1)
-    elif high > low:
-        edges = np.linspace(low, high, min(MOST_BINS, max(5, int(np.sqrt(values.size)))) + 1)
-    else:
-        edges = np.array([low - 0.5, low + 0.5])
-    counts, _ = np.histogram(values, edges)
-    return Histogram(_tuple(edges, 4), _tuple(counts / values.size, 5))
+def draw_chains(draws: Draws, block: Mapping[str, Any]) -> tuple[ChainsPicture, ...]:
+    """Traces and ranks of E(tau | parameters), in which agreement shows best; own estimates are of tau itself.
 
-
-def draw_chains(draws: Draws, starts: Sequence[int]) -> tuple[ChainsPicture, ...]:
-    """Traces and ranks of E(tau | parameters), in which agreement shows best; own estimates are of tau itself."""
+    block: `convergence` of summary.json.
+    """
+    starts: Sequence[int] = block.get("starts", ())
+    own = block.get("by_chain", ())
     pictures = []
     for name in OF_WHAT:
         shown = draws.get(f"{name}_expected", draws.get(name))
@@ -61,9 +53,9 @@ def draw_chains(draws: Draws, starts: Sequence[int]) -> tuple[ChainsPicture, ...
                 label=_chain_label(c, starts),
                 trace=_tuple(shown[c, ::step], 4),
                 ranks=_tuple(np.histogram(ranks[c], RANK_BINS, (0.0, float(shown.size)))[0] / shown.shape[1], 5),
-                own=_own_estimate(draws[name][c]),
+                own=_own_estimate(own[c][name]),
             )
-            for c in range(min(len(shown), MOST_CHAINS))
+            for c in range(min(len(shown), MOST_CHAINS, len(own)))
         )
         pictures.append(
             ChainsPicture(name, OF_WHAT[name], chains, int(shown.shape[1]), step, max(0, len(shown) - MOST_CHAINS))
@@ -117,9 +109,8 @@ def _chain_label(c: int, starts: Sequence[int]) -> str:
     return f"Chain {c + 1}, from {plural(starts[c], 'profile')}" if c < len(starts) else f"Chain {c + 1}"
 
 
-def _own_estimate(draws: Floats) -> Estimate:
-    mean = float(draws.mean())
-    low, high = (float(end) for end in np.quantile(draws, [0.025, 0.975], method="inverted_cdf"))
+def _own_estimate(block: Mapping[str, Any]) -> Estimate:
+    mean, (low, high) = block["mean"], block["interval"]
     return Estimate(mean, low, high, f"{number(mean)} ({number(low)} to {number(high)})")
 
 

@@ -33,7 +33,7 @@ def make_verdict(
 ) -> Verdict:
     """Say it all. everybody: the sample is the whole population."""
     certain = not convergence.sampled
-    sentence, matches = _sentences(source, tau1, tau2, certain, everybody, convergence.converged)
+    sentence, matches = _sentences(source, tau1, tau2, certain, everybody, convergence.pooled)
     return Verdict(
         certain=certain,
         sentence=sentence,
@@ -46,7 +46,7 @@ def make_verdict(
 
 
 def _sentences(
-    source: Source, tau1: Estimate, tau2: Estimate, certain: bool, everybody: bool, converged: bool
+    source: Source, tau1: Estimate, tau2: Estimate, certain: bool, everybody: bool, pooled: bool
 ) -> tuple[str, str]:
     alone = source.sample_uniques
     if certain and not everybody:
@@ -61,7 +61,7 @@ def _sentences(
             f"can be picked out.{f' {UNDECIDED}' if source.undecided else ''}",
             "",
         )
-    begin, verb = ("Of", "are") if converged else ("So far, of", "seem to be")
+    begin, verb = ("Of", "are") if pooled else ("So far, of", "seem to be")
     return (
         f"{begin} {alone.in_a_sentence} records that are alone in the sample, about {tau1.text} {verb} alone in the "
         f"population.{f' {UNDECIDED}' if source.undecided else ''}",
@@ -73,7 +73,7 @@ def _sentences(
 def _how_sure(tau1: Estimate, level: float, convergence: Convergence, check: ModelCheck | None) -> str:
     if not convergence.sampled:
         return convergence.sentence
-    if not convergence.converged:
+    if not convergence.pooled:
         return (
             f"Not sure enough to decide. So far the {percent(level)} interval is {number(tau1.low)} to "
             f"{number(tau1.high)}, but the runs behind it do not agree yet."
@@ -133,7 +133,7 @@ def _steps(
     impossible: Impossible,
 ) -> tuple[Step, ...]:
     steps = []
-    if not convergence.converged:
+    if not convergence.pooled:
         how = "The same command with these options goes on where this run ended:"
         steps.append(
             Step(
@@ -154,7 +154,7 @@ def _steps(
                 "keyhole zeros suggest FILE",
             )
         )
-    if not convergence.converged:
+    if not convergence.pooled:
         return (*steps, Step("Then read this list again.", "It will say what to decide and what could be changed."))
     if source.sample_uniques.value == 0:
         return (*steps, Step("Nothing has to be done about these keys.", "Add other keys an intruder could know."))

@@ -14,7 +14,7 @@ from keyhole.sampling.events import leave_out
 
 THRESHOLDS = (0.5, 0.2, 0.1, 0.05, 0.01)
 MOST_DRAWS = 100
-FEWEST_DRAWS = 10
+FEWEST_DRAWS = 40
 SHARE_OF_RUN = 0.1
 """Attribution rests on at most this many draws; on fewer when they would take more than this share of the run."""
 
@@ -95,7 +95,7 @@ def attribute_risk(
 
 def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], trace: Trace | None) -> list[int]:
     """Choose kept draws, evenly spread, as many as fit in a share of the run. Sizes decide, never the clock."""
-    if trace is None or not basis.draws:
+    if trace is None or not basis.kept:
         return []
     n, variables = basis.microdata.codes.shape
     sweeps = trace.sweeps * len(trace.starts)

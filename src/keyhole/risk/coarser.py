@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork
 from keyhole.kernels.keep import Kept
-from keyhole.kernels.risk import draw_matches, fill_risks
+from keyhole.kernels.risk import fill_risks, find_variances
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.microdata import Microdata, count_cells
@@ -25,19 +25,21 @@ from keyhole.risk.measures import Measure, certain_measure, measure
 from keyhole.sampling.evaluate import share_possible
 from keyhole.sampling.event_probabilities import find_event_probabilities
 from keyhole.sampling.events import Coarsening, Events, make_events
+from keyhole.sampling.gates import check_mean
+from keyhole.sampling.laws import count_laws, law_of_matches, law_of_uniques
 from keyhole.sampling.problem import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.rules import make_rules
+from keyhole.sampling.verdict import Grade
 from keyhole.zeros import Zeros
 
 STREAM = 8
 """Tells this generator's numbers from those of the chains, which have the same seed."""
 
+FEWEST_TO_GRADE = 20
+"""Draws of each chain below which R-hat says nothing of a coarser release."""
+
 ENOUGH_DRAWS = 200
 """Kept draws for one answer: neighbours in a chain are alike, and more would only take longer."""
-
-POPULATIONS = 1_000
-MOST_BINOMIALS = 20_000
-"""About this many populations are drawn for an interval, several for each draw unless cells are many."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Basis:
 
     people: M, those outside the sample; kept: as in Trace, empty when nothing had to be sampled.
     finite: one concentration for all (`mixed`); workers: draws evaluated at once, which changes no number.
+    grade: of the fit: chains that disagree are not pooled for a coarser release either.
     """
 
     microdata: Microdata
@@ -55,11 +58,13 @@ class Basis:
     finite: bool
     seed: int
     workers: int | None
+    grade: Grade = "converged"
 
     @property
-    def draws(self) -> int:
-        """Number of kept draws, all chains together."""
-        return int(np.prod(self.kept["weight"].shape[:2])) if self.kept else 0
+    def draws(self) -> tuple[int, int]:
+        """Chains, and kept draws of each."""
+        chains, draws = self.kept["weight"].shape[:2] if self.kept else (0, 0)
+        return int(chains), int(draws)
 
     @cached_property
     def rules(self) -> Rules | None:
@@ -76,6 +81,7 @@ class Coarser:
 
     sample_uniques: records alone in the coarser sample; unique_row: their rows, from 1; r1, r2: their mean risks.
     draws: how many kept draws it rests on, 0 when the answer is certain.
+    grade: what its own draws say: as well known as the fit, or less.
     """
 
     tau1: Measure
@@ -85,6 +91,7 @@ class Coarser:
     r1: Floats
     r2: Floats
     draws: int
+    grade: Grade = "converged"
 
 
 @dataclass(frozen=True)
@@ -110,9 +117,11 @@ def ask(basis: Basis, coarsening: Coarsening) -> Question:
     )
 
 
-def spread_draws(total: int, wanted: int) -> list[int]:
-    """Choose so many of all kept draws, evenly spread over the chains."""
-    return sorted({round(x) for x in np.linspace(0, total - 1, min(wanted, total)).tolist()})
+def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
+    """Choose about so many kept draws, the same places of each chain; by their number over all chains."""
+    chains, draws = available
+    place = np.unique(np.linspace(0, draws - 1, min(-(-wanted // max(chains, 1)), draws)).round().astype(int))
+    return [int(chain * draws + x) for chain in range(chains) for x in place]
 
 
 def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None) -> Coarser:
@@ -125,17 +134,36 @@ def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None)
         return Coarser(sure, sure, uniques, rows, one, one, 0)
     chosen = spread_draws(basis.draws, ENOUGH_DRAWS) if draws is None else draws
     found = _evaluate(basis, question, chosen)
-    tau1, tau2 = ([value for draw in found for value in draw.predictive[x]] for x in (0, 1))
-    expected1, expected2 = (np.array([draw.expected[x] for draw in found]) for x in (0, 1))
+    by_chain = (basis.draws[0], -1)
+    r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
+    expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
+    variance = [np.array([draw.variance[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
+    # The law takes longest with many uniques: fewer draws then give it.
+    place = np.linspace(0, r1.shape[1] - 1, min(count_laws(len(r1), uniques, variance[0].mean()), r1.shape[1]))
+    few = np.unique(place.astype(int))
+    grade = grade_release(basis.grade, expected, variance)
     return Coarser(
-        tau1=measure(np.array([tau1]), expected1, pooled=True),
-        tau2=measure(np.array([tau2]), expected2, pooled=True),
+        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], question.people, variance[0][:, few]), expected[0], grade),
+        tau2=measure(law_of_matches(expected[1], variance[1], uniques), expected[1], grade),
         sample_uniques=uniques,
         unique_row=rows,
-        r1=np.mean([draw.r1 for draw in found], axis=0),
-        r2=np.mean([draw.r2 for draw in found], axis=0),
+        r1=r1.mean(axis=(0, 1)),
+        r2=r2.mean(axis=(0, 1)),
         draws=len(found),
+        grade=grade,
     )
+
+
+def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Floats]) -> Grade:
+    """Return the grade of a coarser release: that of the fit, or lower where its own chains lie apart.
+
+    The gates of R-hat and of the Monte Carlo error of the mean, at their limits for a usable result: the draws are a
+    part of those that the fit was judged by.
+    """
+    if fit == "not converged" or expected[0].shape[1] < FEWEST_TO_GRADE:
+        return fit
+    gates = [gate for x in (0, 1) for gate in check_mean(("tau1", "tau2")[x], expected[x], variance[x])]
+    return fit if all(gate.usable for gate in gates) else "not converged"
 
 
 def estimate_work(basis: Basis, question: Question) -> float:
@@ -154,7 +182,7 @@ def estimate_work(basis: Basis, question: Question) -> float:
 @dataclass(frozen=True)
 class _Draw:
     expected: tuple[float, float]
-    predictive: tuple[list[float], list[float]]
+    variance: tuple[float, float]
     r1: Floats
     r2: Floats
 
@@ -163,8 +191,6 @@ def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_D
     """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
     rules = basis.rules
     workers = max(min(basis.workers or os.cpu_count() or 1, len(draws)), 1)
-    uniques = question.events.cells
-    rounds = max(1, min(-(-POPULATIONS // len(draws)), MOST_BINOMIALS // uniques))
     stopped = threading.Event()
 
     def run(first: int) -> list[_Draw]:
@@ -173,7 +199,7 @@ def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_D
         for draw in draws[first::workers]:
             if stopped.is_set():
                 break
-            found.append(_evaluate_draw(basis, question, draw, rules, rounds, scratch))
+            found.append(_evaluate_draw(basis, question, draw, rules, scratch))
         return found
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
@@ -187,7 +213,7 @@ def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_D
 
 
 def _evaluate_draw(
-    basis: Basis, question: Question, draw: int, rules: Rules | None, rounds: int, scratch: dict[int, CellWork]
+    basis: Basis, question: Question, draw: int, rules: Rules | None, scratch: dict[int, CellWork]
 ) -> _Draw:
     rng = np.random.default_rng(np.random.SeedSequence(basis.seed, spawn_key=(STREAM, draw)))
     kept = get_kept(basis, draw)
@@ -195,9 +221,8 @@ def _evaluate_draw(
     if rules is not None:
         probability /= share_possible(rules, kept)
     r1, r2 = np.zeros(len(probability)), np.zeros(len(probability))
-    expected1, expected2 = fill_risks(probability, question.people, r1, r2)
-    drawn = [draw_matches(rng, probability, question.people) for _ in range(rounds)]
-    return _Draw((expected1, expected2), ([tau1 for tau1, _ in drawn], [tau2 for _, tau2 in drawn]), r1, r2)
+    expected = fill_risks(probability, question.people, r1, r2)
+    return _Draw(expected, find_variances(r1, r2, question.people), r1, r2)
 
 
 def get_kept(basis: Basis, draw: int) -> Kept:

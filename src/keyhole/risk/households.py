@@ -1,6 +1,7 @@
 """Risk of households: one member found is a household found.
 
-In each draw, 1 - prod(1 - r) over the members that are sample uniques; then mean and interval over draws. A member
+In each draw, 1 - prod(1 - r) over the members that are sample uniques; then mean and interval over draws, or the
+envelope over chains where these do not agree. A member
 whose combination another record shares counts as 0, as everywhere else. Given the draw, whether the cells of two
 members hold others is all but independent: the people outside the sample are many, and each is in one cell.
 """
@@ -12,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Floats, Integers
-from keyhole.risk.measures import Risk
+from keyhole.risk.measures import Risk, limit_records
 from keyhole.sampling import Trace
-from keyhole.sampling.intervals import LEVEL, interval
+from keyhole.sampling.laws import LEVEL, envelope, interval
 
 COLUMNS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
@@ -25,13 +26,15 @@ class HouseholdRisk:
 
     household: int64 (n,), the household of each record, from 0; risk: by name (`COLUMNS`), one value a household.
     with_unique: households with a member that is a sample unique.
-    expected: by r1 and r2, for each draw the expected number of households with at least one member found.
+    expected: by r1 and r2, (chain, draw), the expected number of households with at least one member found.
+    pooled: whether chains agree, so that their draws are put together.
     """
 
     household: Integers
     risk: dict[str, Floats]
     with_unique: int
     expected: dict[str, Floats]
+    pooled: bool
 
     def columns(self) -> dict[str, Floats]:
         """Return the household's risk for each record, by the name of the column in records.csv."""
@@ -46,8 +49,8 @@ class HouseholdRisk:
             "mean_size": float(size.mean()),
             "largest": int(size.max()),
             "with_sample_unique": self.with_unique,
-            "with_population_unique": _describe(self.expected["r1"]),
-            "with_match": _describe(self.expected["r2"]),
+            "with_population_unique": _describe(self.expected["r1"], self.pooled),
+            "with_match": _describe(self.expected["r2"], self.pooled),
         }
 
 
@@ -58,33 +61,28 @@ def find_household_risk(household: Integers, unique_record: Integers, risk: Risk
     found: dict[str, Floats] = {}
     expected: dict[str, Floats] = {}
     for name in ("r1", "r2"):
-        drawn = getattr(risk, name)[None] if trace is None else _pool(getattr(trace, name))
+        drawn = getattr(risk, name)[None, None] if trace is None else getattr(trace, name)
         combined = _combine(drawn, place.reshape(-1), len(known))
-        expected[name] = combined.sum(axis=1, dtype=np.float64)
-        tail = (1.0 - LEVEL) / 2.0
-        low, high = np.quantile(combined, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
-        parts = {"": combined.mean(axis=0, dtype=np.float64), "_low": low, "_high": high}
+        expected[name] = combined.sum(axis=2, dtype=np.float64)
+        low, high = limit_records(combined, risk.tau1.pooled)
+        parts = {"": combined.mean(axis=(0, 1), dtype=np.float64), "_low": low, "_high": high}
         for part, values in parts.items():
             everyone = np.zeros(households)
             everyone[known] = values
             found[name + part] = everyone
-    return HouseholdRisk(household, found, len(known), expected)
-
-
-def _pool(risks: NDArray[np.float32]) -> NDArray[np.float32]:
-    return risks.reshape(-1, risks.shape[2])
+    return HouseholdRisk(household, found, len(known), expected, risk.tau1.pooled)
 
 
 def _combine(drawn: NDArray[Any], place: NDArray[np.intp], households: int) -> NDArray[np.float32]:
-    """Return 1 - prod(1 - r) by draw and household, in logarithms."""
-    combined = np.zeros((len(drawn), households), np.float32)
-    for x, risks in enumerate(drawn):
+    """Return 1 - prod(1 - r) by chain, draw and household, in logarithms."""
+    combined = np.zeros((*drawn.shape[:2], households), np.float32)
+    for x in np.ndindex(drawn.shape[:2]):
         with np.errstate(divide="ignore"):
-            stays_hidden = np.log1p(-risks.astype(np.float64))
+            stays_hidden = np.log1p(-drawn[x].astype(np.float64))
         combined[x] = -np.expm1(np.bincount(place, weights=stays_hidden, minlength=households))
     return combined
 
 
-def _describe(expected: Floats) -> dict[str, Any]:
-    low, high = interval(expected)
+def _describe(expected: Floats, pooled: bool) -> dict[str, Any]:
+    low, high = interval(expected) if pooled else envelope(expected)
     return {"mean": float(expected.mean()), "interval": [low, high], "level": LEVEL}

@@ -1,9 +1,11 @@
 """From draws to numbers: point estimates and intervals of tau1, tau2 and of every sample unique's risk.
 
 Chains that agree are pooled. Chains that do not are never: every interval is then the envelope over chains, from the
-smallest lower to the largest upper limit of any of them, and `Measure.pooled` is false.
+smallest lower to the largest upper limit of any of them, and `Measure.pooled` is false. A result that is usable only is
+pooled, and its intervals are widened by what the Monte Carlo error may add.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +13,12 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.state import Floats
 from keyhole.sampling import Trace
-from keyhole.sampling.diagnostics import monte_carlo_error
-from keyhole.sampling.intervals import LEVEL, TAILS, envelope, interval
+from keyhole.sampling.diagnostics import finite, monte_carlo_error
+from keyhole.sampling.laws import LEVEL, TAILS, Bins, Interval, Law, envelope, interval
+from keyhole.sampling.verdict import Grade
+
+ERRORS = 2.0
+"""Monte Carlo errors by which a usable interval is widened at each end."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,9 @@ class Measure:
     """A risk of the file. The interval is predictive: it also covers who else is in the population.
 
     pooled: whether chains agree, so that the interval is of all draws; else it is the envelope over chains.
-    mcse: Monte Carlo standard error of the mean; none when chains do not agree or nothing was sampled.
+    mcse: Monte Carlo standard error of the mean; none when chains do not agree, when nothing was sampled, or when
+        so few draws do not give it.
+    bins: the predictive distribution for a picture; none when nothing was sampled.
     """
 
     mean: float
@@ -40,6 +48,7 @@ class Measure:
     expected: Expected
     pooled: bool = True
     mcse: float | None = None
+    bins: Bins | None = None
 
 
 @dataclass(frozen=True)
@@ -59,25 +68,36 @@ class Risk:
     r2_high: Floats
 
 
-def measure(predictive: Floats, expected: Floats, pooled: bool) -> Measure:
-    """Summarise the draws (chain, draw) of one risk of the file."""
-    limits = interval if pooled else envelope
+def measure(law: Law, expected: Floats, grade: Grade) -> Measure:
+    """Summarise one risk of the file; expected: E(tau | draw) of all draws (chain, draw)."""
+    pooled = grade != "not converged"
+    limits = law.interval() if pooled else law.envelope()
     return Measure(
-        mean=float(predictive.mean()),
-        median=float(np.median(predictive)),
-        sd=float(predictive.std(ddof=1)),
-        interval=limits(predictive),
+        mean=float(expected.mean()),
+        median=law.median,
+        sd=law.sd,
+        interval=widen(limits, law) if grade == "usable" else limits,
         level=LEVEL,
-        expected=Expected(float(expected.mean()), float(expected.std(ddof=1)), limits(expected)),
+        expected=Expected(
+            float(expected.mean()), float(expected.std()), interval(expected) if pooled else envelope(expected)
+        ),
         pooled=pooled,
-        mcse=monte_carlo_error(predictive) if pooled else None,
+        mcse=finite(monte_carlo_error(expected)) if pooled else None,
+        bins=law.bins(),
     )
+
+
+def widen(limits: Interval, law: Law) -> Interval:
+    """Return the interval with room for the Monte Carlo error of its ends, within what is possible."""
+    low, high = (ERRORS * error for error in law.end_errors())
+    ends = max(limits[0] - low, 0.0), min(limits[1] + high, float(law.most))
+    return (float(math.floor(ends[0])), float(math.ceil(ends[1]))) if law.whole else ends
 
 
 def limit_records(risks: NDArray[np.float32], pooled: bool) -> tuple[Floats, Floats]:
     """Return the limits of each record's risk; risks: (chain, draw, unique)."""
     if pooled:
-        risks = risks.reshape(1, -1, risks.shape[2])
+        risks = risks.reshape(1, risks.shape[0] * risks.shape[1], risks.shape[2])
     low, high = np.quantile(risks, TAILS, axis=1, method="inverted_cdf").astype(np.float64)
     return low.min(axis=0), high.max(axis=0)
 
@@ -88,15 +108,16 @@ def certain_measure(total: float) -> Measure:
     return Measure(total, total, 0.0, ends, LEVEL, Expected(total, 0.0, ends))
 
 
-def summarise_risk(trace: Trace, pooled: bool) -> Risk:
-    """Summarise every risk, over all draws when the chains agree (pooled), else over chains."""
-    drawn = trace.quantities
+def summarise_risk(trace: Trace, grade: Grade) -> Risk:
+    """Summarise every risk, over all draws when the chains agree, else over chains."""
+    drawn, laws = trace.quantities, trace.laws
+    pooled = grade != "not converged"
     limits = {}
     for name, risks in (("r1", trace.r1), ("r2", trace.r2)):
         limits[name] = risks.mean(axis=(0, 1), dtype=np.float64)
         limits[f"{name}_low"], limits[f"{name}_high"] = limit_records(risks, pooled)
     return Risk(
-        tau1=measure(drawn["tau1"], drawn["tau1_expected"], pooled),
-        tau2=measure(drawn["tau2"], drawn["tau2_expected"], pooled),
+        tau1=measure(laws["tau1"], drawn["tau1_expected"], grade),
+        tau2=measure(laws["tau2"], drawn["tau2_expected"], grade),
         **limits,
     )

@@ -1,7 +1,7 @@
 """Chains: where they start, how long they run, whether to believe them."""
 
 from keyhole.sampling.convergence import Diagnosis, diagnose, read_diagnosis, weigh_groups
-from keyhole.sampling.diagnostics import Gate
+from keyhole.sampling.gates import Gate
 from keyhole.sampling.rounds import run_chains
 from keyhole.sampling.trace import Event, Notice, OnProgress, Progress, Trace
 

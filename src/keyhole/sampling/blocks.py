@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from keyhole.sampling.chain import Block
-from keyhole.sampling.diagnostics import Gate
+from keyhole.sampling.gates import Gate
 from keyhole.sampling.history import History, add_block
 from keyhole.sampling.keeper import Keeper
 from keyhole.sampling.problem import Problem
@@ -24,7 +24,10 @@ BLOCK_SECONDS = 0.3
 
 @dataclass
 class Run:
-    """A run under way. round: rounds whose gates were not met; before: seconds of earlier sessions."""
+    """A run under way. round: looks at which gates were not met; before: seconds of earlier sessions.
+
+    needed: draws of each chain that a verdict is likely to need; pending: blocks that are being made.
+    """
 
     problem: Problem
     settings: Settings
@@ -35,50 +38,52 @@ class Run:
     round: int = 0
     before: float = 0.0
     gates: list[Gate] = field(default_factory=list)
+    needed: float = 0.0
+    pending: dict[Future[Block | None], History] = field(default_factory=dict)
     first_sweeps: list[int] = field(default_factory=list)
 
 
-def run_round(run: Run, workers: Workers, wanted: int) -> None:
+def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
     """Bring every chain to this many draws, or as far as time allows; each gets at least eight.
 
-    A free worker takes the chain that is furthest behind. Sweeps of one chain may cost twice those of another: in turn,
-    the slowest would be left alone at the end of a round, and what the others are ahead is lost at the time limit.
+    A free worker takes the chain that is furthest behind. When no chain lacks a draw any more, chains go on towards
+    `beyond`, the draws of the next look: nobody waits for the slowest, and the gates are looked at meanwhile.
     """
-    pending: dict[Future[Block | None], History] = {}
+    pending = run.pending
 
     def submit(chain: History, deliver: bool = False) -> None:
         seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
-        pending[workers.submit((chain.position, wanted, chain.strides, seconds), deliver)] = chain
+        goal = wanted if chain.draws < wanted else beyond
+        pending[workers.submit((chain.position, goal, chain.strides, seconds), deliver)] = chain
 
     def keep_workers_busy() -> None:
         busy = {chain.number for chain in pending.values()}
-        enough = min(FEWEST, wanted) if run.clock.over else wanted
+        enough = min(FEWEST, wanted) if run.clock.over else beyond
         idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < enough]
         idle.sort(key=lambda chain: chain.sweeps(run.problem))
         for chain in idle[: workers.size - len(pending)]:
             submit(chain)
 
-    try:
-        keep_workers_busy()
-        while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            events: list[Event] = []
-            with shielded():
-                for future in done:
-                    chain, block = pending.pop(future), future.result()
-                    if block is None:
-                        submit(chain, deliver=True)
-                        continue
-                    add_block(chain, block)
-                    events.append(describe(run, chain, wanted))
-                keep_workers_busy()
-                if run.keeper is not None and run.keeper.is_due:
-                    save(run)
-            for event in events:
-                run.tell(event)
-    finally:
-        for future in pending:
-            future.cancel()
+    def lacking() -> bool:
+        return any(chain.draws < wanted for chain in run.chains)
+
+    keep_workers_busy()
+    while pending and lacking():
+        done, _ = wait(pending, return_when=FIRST_COMPLETED)
+        events: list[Event] = []
+        with shielded():
+            for future in done:
+                chain, block = pending.pop(future), future.result()
+                if block is None:
+                    submit(chain, deliver=True)
+                    continue
+                add_block(chain, block)
+                events.append(describe(run, chain, wanted))
+            keep_workers_busy()
+            if run.keeper is not None and run.keeper.is_due:
+                save(run)
+        for event in events:
+            run.tell(event)
 
 
 def save(run: Run) -> bool:
@@ -93,7 +98,7 @@ def describe(run: Run, chain: History, wanted: int) -> Progress:
     state = chain.position.state
     sweeps = chain.sweeps(run.problem)
     made = [item.sweeps(run.problem) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
-    needed = run.problem.start_sweeps + wanted * run.problem.spacing
+    needed = run.problem.start_sweeps + max(run.needed, wanted) * run.problem.spacing
     to_go = sum(max(needed - item.sweeps(run.problem), 0) for item in run.chains)
     return Progress(
         chain=chain.number,
@@ -108,6 +113,6 @@ def describe(run: Run, chain: History, wanted: int) -> Progress:
         round=run.round + 1,
         gates_met=sum(gate.passed for gate in run.gates),
         gates=len(run.gates),
-        round_left=seconds * to_go / max(sum(made), 1),
+        verdict_left=seconds * to_go / max(sum(made), 1),
         left=run.clock.left,
     )

@@ -1,21 +1,10 @@
 """Rank-normalised R-hat, effective draws and Monte Carlo error, by ArviZ, with a verdict where ArviZ has none."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from keyhole.kernels.state import Floats
-
-
-@dataclass(frozen=True)
-class Gate:
-    """One condition for believing the result."""
-
-    name: str
-    value: float
-    limit: float
-    passed: bool
 
 
 def array_stats() -> Any:
@@ -43,6 +32,46 @@ def effective_draws(draws: Floats, method: str) -> float:
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(array_stats().ess(draws, chain_axis=0, draw_axis=1, method=method, prob=prob))
     return value if np.isfinite(value) else 0.0
+
+
+def finite(value: float) -> float | None:
+    """Return a number that can be told, or none."""
+    return value if np.isfinite(value) else None
+
+
+def monte_carlo_errors(draws: Floats) -> Floats:
+    """Return the Monte Carlo standard errors of the means of many quantities; draws: (chain, draw, quantity).
+
+    What `monte_carlo_error` finds for one, by the same initial monotone sequence of split chains, for all at once:
+    hundreds of records are looked at in every look.
+    """
+    half = draws.shape[1] // 2
+    if half < 2:
+        return np.full(draws.shape[2], np.inf)
+    split = np.concatenate([draws[:, :half], draws[:, -half:]])
+    chains = len(split)
+    centred = split - split.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(centred, 2 * half, axis=1)) ** 2
+    covariance = np.fft.irfft(power, 2 * half, axis=1)[:, :half].mean(axis=0) / half
+    within = covariance[0] * half / (half - 1.0)
+    overall = covariance[0] + split.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rho = 1.0 - (within - covariance) / overall
+    rho[0] = 1.0
+    pairs = max((half - 1) // 2, 1)
+    pair = rho[0 : 2 * pairs : 2] + rho[1 : 2 * pairs : 2]
+    # Pairs count up to the first that is not positive, of which the even lag is counted once.
+    ended = pair <= 0.0
+    last = np.where(ended.any(axis=0), ended.argmax(axis=0), pairs - 1)
+    counted = np.arange(pairs)[:, None] < last
+    even = rho[2 * last, np.arange(len(last))]
+    even = np.where(ended.any(axis=0), np.maximum(even, 0.0), even)
+    time = -1.0 + 2.0 * np.where(counted, np.minimum.accumulate(pair), 0.0).sum(axis=0) + even
+    time = np.maximum(time, 1.0 / np.log10(chains * half))
+    errors: Floats = draws.std(axis=(0, 1), ddof=1) * np.sqrt(time / (chains * half))
+    errors[~np.isfinite(errors)] = np.inf
+    errors[np.ptp(draws, axis=(0, 1)) == 0.0] = 0.0
+    return errors
 
 
 def monte_carlo_error(draws: Floats) -> float:

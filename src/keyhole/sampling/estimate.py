@@ -38,8 +38,9 @@ RETAINED = 48_000_000
 FILE_ROOM = 1.125
 """A file of a checkpoint is put together in memory, in a buffer that grows by an eighth."""
 
-SHARE_SAVED = 0.1
-"""Of the draws that one checkpoint adds to its side, about; they are packed before they are put together."""
+SHARE_SAVED = 0.5
+"""Of the draws that one checkpoint adds to its side: all of them in a short run, few in a long one; they are packed
+before they are put together."""
 
 SIMULATED = 14
 """Bytes of an answer while the model check draws a file: codes, levels, and what is missing."""

@@ -39,6 +39,14 @@ class Thinned(Generic[Item]):
         return [item for x, item in enumerate(self.items) if x * self.stride in draws and x * self.stride % stride == 0]
 
 
+def find_stride(draws: int, limit: int) -> int:
+    """Return the stride after this many draws of which at most `limit` are held."""
+    stride = 1
+    while -(-draws // stride) > limit:
+        stride *= 2
+    return stride
+
+
 def risk_limit(uniques: int) -> int:
     """Return of how many draws the risks of this many sample uniques are held."""
     return max(100, RECORD_BYTES // (8 * max(uniques, 1)))

@@ -32,6 +32,10 @@ POINTS = 800
 REACH = 6.0
 """Standard deviations to either side that these cover."""
 
+MOST_BINS = 36
+NEGLIGIBLE = 1e-3
+"""Of the law, at either side, put into the last bin of a picture."""
+
 SLOPE = 0.25
 """Predictive sd to either side of an end over which the density there is taken."""
 
@@ -45,16 +49,25 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Bins:
+    """Shares of a distribution between edges; there is one edge more than shares."""
+
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Law:
     """P(tau <= point | draw), float64 (chain, draw, point); expected, variance: of tau given the draw (chain, draw).
 
-    whole: tau is a count, and its quantiles are counts.
+    most: what tau cannot exceed; whole: tau is a count, and its quantiles are counts.
     """
 
     point: Floats
     below: Floats
     expected: Floats
     variance: Floats
+    most: int
     whole: bool
     _average: dict[tuple[int, ...], Floats] = field(default_factory=dict, compare=False, repr=False)
 
@@ -106,6 +119,24 @@ class Law:
         average = self.average()
         return float(1.0 - (average[place] if self.whole else np.interp(limit, self.point, average)))
 
+    def bins(self) -> Bins:
+        """Return the law in bins of equal width; for counts the width is whole and bins are centred on counts."""
+        low, high = self.quantile(NEGLIGIBLE), self.quantile(1.0 - NEGLIGIBLE)
+        if self.whole:
+            width = math.ceil((high - low + 1.0) / MOST_BINS)
+            edges = low - 0.5 + width * np.arange(math.ceil((high - low + 1.0) / width) + 1)
+        elif high > low:
+            edges = np.linspace(low, high, MOST_BINS + 1)
+        else:
+            edges = np.array([low - 0.5, low + 0.5])
+        if self.whole:
+            # Edges lie half way between counts, so that the share up to an edge is known exactly.
+            reached = np.append(0.0, self.average())[np.searchsorted(self.point, edges)]
+        else:
+            reached = np.interp(edges, self.point, self.average())
+        reached[0], reached[-1] = 0.0, 1.0
+        return Bins(_rounded(edges, 4), _rounded(np.diff(reached), 5))
+
     def end_errors(self) -> Errors:
         """Return the Monte Carlo errors of the two ends of the interval."""
         low, high = (self._error_of(self.quantile(tail)) for tail in TAILS)
@@ -121,7 +152,7 @@ class Law:
         rise = average[last] - (average[first] if first > 0 else 0.0)
         density = rise / max(self.point[last] - self.point[first], step)
         error = monte_carlo_error(self.below[:, :, place])
-        return 0.0 if error == 0.0 else error / density if density > 0.0 else float("inf")
+        return 0.0 if error == 0.0 else float(error / density) if density > 0.0 else float("inf")
 
 
 def find_quantile(point: Floats, below: Floats, share: float, whole: bool) -> float:
@@ -160,7 +191,7 @@ def law_of_uniques(
     expected = r1.sum(axis=2, dtype=np.float64)
     point = np.arange(low, high, dtype=np.float64)
     spread = np.zeros_like(expected) if sure else variance
-    return Law(point, below.reshape(chains, draws, -1), expected, spread, whole=True)
+    return Law(point, below.reshape(chains, draws, -1), expected, spread, uniques, whole=True)
 
 
 def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:
@@ -175,7 +206,7 @@ def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:
     with np.errstate(divide="ignore", invalid="ignore"):
         below = np.where(sd[:, :, None] > 0.0, ndtr(distance / sd[:, :, None]), distance >= 0.0)
     below[:, :, -1] = 1.0
-    return Law(point, below, expected, variance, whole=False)
+    return Law(point, below, expected, variance, uniques, whole=False)
 
 
 def interval(draws: Floats) -> Interval:
@@ -188,3 +219,7 @@ def envelope(draws: Floats) -> Interval:
     """Return the smallest lower and the largest upper limit of any chain; draws: (chain, draw)."""
     low, high = np.quantile(draws, TAILS, axis=1, method="inverted_cdf")
     return float(low.min()), float(high.max())
+
+
+def _rounded(values: NDArray[np.floating], places: int) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.round(values, places))

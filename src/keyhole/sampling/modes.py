@@ -1,9 +1,8 @@
-"""Which chains tell the same story: groups by complete linkage on the pairwise R-hat, cut at 1.05.
+"""Which chains give the same estimate: groups by complete linkage on the pairwise R-hat, cut at 1.05.
 
-The distance of two chains is the largest R-hat of log-likelihood, tau1 and tau2, the latter two predictive and
-expected. The predictive draws alone would hide a difference behind the chance of who else is in the population,
-and chains must not be called one group when they differ in something that has a gate. Complete linkage: in a group
-every chain agrees with every other one.
+The distance of two chains is the larger R-hat of E(tau1 | draw) and E(tau2 | draw). Predictive counts would hide a
+difference behind the chance of who else is in the population. Complete linkage: in a group every chain agrees with
+every other one.
 
 Few effective draws give a high R-hat by chance. Two chains at rest, halved, with e effective draws in each half, have
 R-hat^2 about 1 + X / (3 e), X chi-square with 3 degrees of freedom. So groups are said to *disagree* only if there
@@ -17,12 +16,12 @@ import numpy as np
 
 from keyhole.kernels.state import Floats
 from keyhole.sampling.diagnostics import effective_draws, rhat
-from keyhole.sampling.intervals import Estimate, estimate
+from keyhole.sampling.laws import Estimate, Law
 
-LINKED = ("tau1", "tau2", "tau1_expected", "tau2_expected", "log_likelihood")
+LINKED = ("tau1_expected", "tau2_expected")
 CUT = 1.05
 CHANCE = 21.1
-"""Chi-square with 3 degrees of freedom exceeds it once in 10,000: four chains make 30 comparisons."""
+"""Chi-square with 3 degrees of freedom exceeds it once in 10,000: four chains make 12 comparisons."""
 
 SETTLED = 1.1
 """R-hat of the halves of one chain, at most. About 100 effective draws of a chain at rest stay below it (99.9 %)."""
@@ -79,7 +78,7 @@ def link_chains(distances: Floats, chains: int) -> list[list[int]]:
 
 def group_chains(quantities: dict[str, Floats]) -> tuple[list[list[int]], bool]:
     """Return the groups of chains, and whether they disagree: whether chance leaves several of them."""
-    chains = len(quantities["tau1"])
+    chains = len(quantities["tau1_expected"])
     distances = pair_distances(quantities)
     groups = link_chains(distances, chains)
     if len(groups) == 1:
@@ -88,20 +87,21 @@ def group_chains(quantities: dict[str, Floats]) -> tuple[list[list[int]], bool]:
 
 
 def is_settled(quantities: dict[str, Floats], chain: int) -> bool:
-    """Say whether the first half of a chain agrees with its second half."""
-    half = quantities["tau1"].shape[1] // 2
+    """Say whether the first half of a chain agrees with its second half, also in how well it fits."""
+    half = quantities["tau1_expected"].shape[1] // 2
     if half < 4:
         return False
-    return all(rhat(quantities[name][chain, : 2 * half].reshape(2, half)) <= SETTLED for name in LINKED)
+    names = (*LINKED, "log_likelihood")
+    return all(rhat(quantities[name][chain, : 2 * half].reshape(2, half)) <= SETTLED for name in names)
 
 
-def describe_groups(quantities: dict[str, Floats], groups: list[list[int]]) -> tuple[Group, ...]:
+def describe_groups(quantities: dict[str, Floats], laws: dict[str, Law], groups: list[list[int]]) -> tuple[Group, ...]:
     """Return what each group of chains says about tau1 and tau2."""
     return tuple(
         Group(
             chains=tuple(chain + 1 for chain in chains),
-            tau1=estimate(quantities["tau1"][chains]),
-            tau2=estimate(quantities["tau2"][chains]),
+            tau1=laws["tau1"].estimate(tuple(chains)),
+            tau2=laws["tau2"].estimate(tuple(chains)),
             settled=all(is_settled(quantities, chain) for chain in chains),
         )
         for chains in groups

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules, no_rules
 from keyhole.sampling.events import Events, describe_blank_cells
-from keyhole.sampling.rules import count_moves, count_steps, make_rules, rules_cost
+from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -24,10 +24,10 @@ EVALUATION_SHARE = 0.25
 """What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
 
 PROPOSALS, FEW_PROPOSALS = 4, 1
-"""Splits and merges that a sweep tries; few with rules, whose imputed people hold profiles together, and under `paper`,
-whose profiles are few and large, so that each costs a fifth of a sweep."""
+"""Splits and merges that a sweep tries; few under `paper`, whose profiles are few and large, so that each costs a fifth
+of a sweep."""
 
-LABEL_PASSES = 8
+LABEL_PASSES = 2
 """Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
 
 START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
@@ -88,20 +88,16 @@ def make_problem(
     shared, shared_count = find_shared_cells(records, unique_record)
     possible = None if zeros is None or rules is None else zeros.possible
     cell_events, shared_events = (describe_blank_cells(part, records.level_start, possible) for part in (cells, shared))
-    balance_moves = count_moves(rules, len(records.level), variables)
-    glide_steps = count_steps(rules)
-    sweep = sweep_cost(records, rules, balance_moves, glide_steps)
+    sweep = sweep_cost(records, rules)
     events = count_events(cells, cell_events) + count_events(shared, shared_events)
     evaluation = events * cell_cost(variables, guess_profiles(settings))
     prior = make_prior(
         settings.model,
         settings.prior,
         rules,
-        split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" or rules is not None else PROPOSALS,
-        balance_moves=balance_moves,
-        glide_steps=glide_steps,
+        split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" else PROPOSALS,
         membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
-        label_passes=LABEL_PASSES if rules is None else 0,
+        label_passes=LABEL_PASSES,
     )
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = hash_rows(cells, multiplier)
@@ -109,9 +105,7 @@ def make_problem(
     return Problem(
         records=seat_missing(sort_records(records, multiplier), prior),
         prior=prior,
-        start_prior=prior._replace(
-            adaptive=True, rules=no_rules(), split_merge_proposals=PROPOSALS, label_passes=LABEL_PASSES
-        ),
+        start_prior=prior._replace(adaptive=True, rules=no_rules(), split_merge_proposals=PROPOSALS),
         start_sweeps=0 if rules is None and prior.adaptive else count_start_sweeps(records),
         cell_level=cells,
         shared_level=shared,
@@ -170,12 +164,12 @@ def guess_profiles(settings: Settings) -> int:
     return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 20
 
 
-def sweep_cost(records: Records, rules: Rules | None, balance_moves: int, glide_steps: int) -> float:
+def sweep_cost(records: Records, rules: Rules | None) -> float:
     """Return the nanoseconds of a sweep, about: by answers, and a million whatever the number of records."""
     n, variables = records.level.shape
     if rules is None:
         return float(1e6 + (100.0 + 24.0 * LABEL_PASSES) * n * variables)
-    return float(1e6 + 140.0 * n * variables) + rules_cost(rules, balance_moves, glide_steps)
+    return float(1e6 + 180.0 * n * variables)
 
 
 def cell_cost(variables: int, profiles: int) -> float:

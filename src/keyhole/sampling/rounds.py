@@ -1,8 +1,8 @@
-"""Run until it is right: rounds of doubling length, and the gates at the end and half way through each.
+"""Run until it is right: a look at the gates whenever chains have made a tenth more draws.
 
-Every round brings each chain to a given number of draws, block by block, wherever the blocks run. The warm-up to
-discard is the shortest of a few shares of the draws with which all gates are met. Nothing but the time limit depends
-on the clock.
+Every round brings each chain to a given number of draws, block by block, wherever the blocks run, and ends in a look.
+The first quarter of the draws is discarded. Nothing but the time limit depends on the clock: a look is at the same
+draws of each chain, whatever chains have made beyond them.
 """
 
 import time
@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError, Stopped
-from keyhole.kernels.state import Integers, Records
+from keyhole.kernels.state import Floats, Integers, Records
 from keyhole.sampling.blocks import FEWEST, Run, run_round, save
 from keyhole.sampling.chain import find_position, start_chain
-from keyhole.sampling.convergence import check_model_gates, check_record_gates, check_risk_gates
-from keyhole.sampling.diagnostics import Gate
 from keyhole.sampling.estimate import check_memory, describe_estimate, time_draw
-from keyhole.sampling.history import History, stack_risks, start_history
+from keyhole.sampling.gates import check_ends, check_records, check_series, draws_needed, may_stop
+from keyhole.sampling.history import KEPT_DRAWS, History, find_stride, risk_limit, stack_risks, start_history
 from keyhole.sampling.keeper import Keeper
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.saved_run import Resumed, fingerprint
@@ -33,11 +32,14 @@ from keyhole.sampling.workers import Workers, open_workers
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
-FIRST_ROUND = 200
-"""Draws of each chain in the first round."""
+FIRST_LOOK = 40
+"""Draws of each chain at the first look: no fewer can meet the gates."""
 
-WARM_UPS = (0.125, 0.25, 0.5)
-"""Shares of the draws that may be discarded, in the order in which they are tried."""
+MORE = 10
+"""From one look to the next, one draw in so many more."""
+
+DISCARDED = 4
+"""One draw in so many is discarded, the first ones."""
 
 
 def run_chains(
@@ -80,9 +82,11 @@ def run_chains(
 
 
 def count_wanted(rounds: int) -> int:
-    """Return the draws of each chain at the next look: 200, 300, 400, 600, 800, 1,200, ..."""
-    doubled = FIRST_ROUND << rounds // 2
-    return doubled + doubled // 2 * (rounds % 2)
+    """Return the draws of each chain at the next look: 40, 44, 48, 52, 57, ..."""
+    wanted = FIRST_LOOK
+    for _ in range(rounds):
+        wanted += wanted // MORE
+    return wanted
 
 
 def start_histories(problem: Problem, settings: Settings) -> list[History]:
@@ -97,7 +101,7 @@ def start_histories(problem: Problem, settings: Settings) -> list[History]:
 
 
 def run_rounds(run: Run, workers: Workers) -> Trace:
-    """Make rounds of doubling length until there is reason to stop; whatever ends them, the work is kept."""
+    """Make rounds until there is reason to stop; whatever ends them, the work is kept."""
     try:
         trace = run_until_stopped(run, workers)
     except BaseException as error:
@@ -107,6 +111,10 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
         if isinstance(error, KeyboardInterrupt):
             raise Stopped(kept) from None
         raise
+    finally:
+        for future in run.pending:
+            future.cancel()
+    run.clock.stopped.set()
     if trace.stopped != "gates" and run.keeper is not None:
         with shielded():
             save(run)
@@ -114,55 +122,75 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
 
 
 def run_until_stopped(run: Run, workers: Workers) -> Trace:
-    """Make rounds of doubling length until there is reason to stop."""
+    """Make rounds until there is reason to stop."""
     settings, problem = run.settings, run.problem
     most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, FEWEST)
     while True:
-        wanted = count_wanted(run.round)
-        wanted = wanted if most is None else min(wanted, most)
-        run_round(run, workers, wanted)
-        complete = all(chain.draws >= wanted for chain in run.chains)
-        trace = collect(run.chains, problem, settings, "gates" if complete else "time", workers.size)
-        if not complete:
-            return trace
-        run.gates = check_gates(trace)
-        if settings.chains > 1 and all(gate.passed for gate in run.gates):
-            return trace
-        if wanted == most:
-            return replace(trace, stopped="sweeps")
+        wanted, beyond = (count_wanted(rounds) for rounds in (run.round, run.round + 1))
+        if most is not None:
+            wanted, beyond = min(wanted, most), min(beyond, most)
+        run_round(run, workers, wanted, beyond)
+        if any(chain.draws < wanted for chain in run.chains):
+            draws = min(chain.draws for chain in run.chains)
+            longest = max(chain.draws for chain in run.chains)
+            return collect(run.chains, problem, settings, "time", workers.size, draws, longest)
+        if settings.chains > 1 and look(run, wanted):
+            trace = collect(run.chains, problem, settings, "gates", workers.size, wanted, beyond)
+            # The dearer the gate, the later it is looked at.
+            for check in (check_ends, check_records):
+                if may_stop(run.gates):
+                    run.gates += check(trace)
+            if may_stop(run.gates):
+                return trace
+        run.needed = wanted * draws_needed(run.gates)
+        stopped = "sweeps" if wanted == most else "time" if run.clock.over else None
+        if stopped is not None:
+            return collect(run.chains, problem, settings, stopped, workers.size, wanted, beyond)
         run.round += 1
-        if run.clock.over:
-            return replace(trace, stopped="time")
 
 
-def collect(chains: list[History], problem: Problem, settings: Settings, stopped: str, workers: int) -> Trace:
-    """Return the draws after the shortest warm-up that meets the gates of tau1 and tau2, else after the longest."""
-    draws = min(chain.draws for chain in chains)
-    quantities = {
+def look(run: Run, draws: int) -> bool:
+    """Check what costs little to check; say whether it is met."""
+    kept, discarded = split_quantities(run.chains, draws)
+    run.gates = check_series(kept, discarded, run.settings.target_ess)
+    return may_stop(run.gates)
+
+
+def split_quantities(chains: list[History], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the quantities of the draws that are kept, and of those that are discarded, by name (chain, draw)."""
+    warm_up = draws // DISCARDED
+    whole = {
         name: np.array([[draw[name] for draw in chain.quantities[:draws]] for chain in chains])
         for name in chains[0].quantities[0]
     }
-    for share in WARM_UPS:
-        warm_up = int(share * draws)
-        chosen = {name: values[:, warm_up:] for name, values in quantities.items()}
-        gates = check_risk_gates(chosen, settings.target_ess) + check_model_gates(chosen)
-        if all(gate.passed for gate in gates):
-            break
-    kept = range(warm_up, draws)
-    # Chains that the clock stopped unevenly may be thinned unevenly: only draws that all of them hold are used.
-    stride = max(chain.risks.stride for chain in chains)
+    return {name: values[:, warm_up:] for name, values in whole.items()}, {
+        name: values[:, :warm_up] for name, values in whole.items()
+    }
+
+
+def collect(
+    chains: list[History], problem: Problem, settings: Settings, stopped: str, workers: int, draws: int, most: int
+) -> Trace:
+    """Return what the first `draws` draws of each chain say; most: draws that any chain may have made by then.
+
+    Chains that are ahead may be thinned further: only draws that are held after `most` are used.
+    """
+    quantities, discarded = split_quantities(chains, draws)
+    kept = range(draws // DISCARDED, draws)
+    stride = find_stride(most, risk_limit(len(problem.cell_level)))
     r1, r2 = stack_risks(chains, kept, stride)
     errors = np.array([chain.errors[:draws] for chain in chains])
     return Trace(
         starts=tuple(chain.start for chain in chains),
         sweeps=draws * problem.spacing,
-        warm_up=warm_up * problem.spacing,
+        warm_up=kept.start * problem.spacing,
         spacing=problem.spacing,
-        quantities=chosen,
+        quantities=quantities,
+        discarded=discarded,
         r1=r1,
         r2=r2,
         record_stride=stride,
-        kept=pad_kept(chains, kept),
+        kept=pad_kept(chains, kept, find_stride(most, KEPT_DRAWS)),
         estimator=problem.estimator,
         estimator_error=float(errors.mean()) if problem.estimator in ("importance", "monte-carlo") else None,
         stopped=stopped,
@@ -171,21 +199,13 @@ def collect(chains: list[History], problem: Problem, settings: Settings, stopped
             "risk": sum(chain.risk_seconds for chain in chains) / workers,
         },
         target_ess=settings.target_ess,
+        people=problem.people,
         start_sweeps=problem.start_sweeps,
     )
 
 
-def check_gates(trace: Trace) -> list[Gate]:
-    """Return the gates; the costly ones of single records only when all others are met."""
-    gates = check_risk_gates(trace.quantities, trace.target_ess) + check_model_gates(trace.quantities)
-    if len(trace.starts) < 2 or not all(gate.passed for gate in gates):
-        return gates
-    return gates + check_record_gates(trace.r1, trace.r2)
-
-
-def pad_kept(chains: list[History], draws: range) -> dict[str, NDArray[Any]]:
+def pad_kept(chains: list[History], draws: range, stride: int) -> dict[str, NDArray[Any]]:
     """Return weights and profiles of the kept draws, padded with zeros to the largest number of profiles."""
-    stride = max(chain.kept.stride for chain in chains)
     stacked = [chain.kept.choose(draws, stride) for chain in chains]
     size = min(len(items) for items in stacked)
     stacked = [items[:size] for items in stacked]

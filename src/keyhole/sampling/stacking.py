@@ -19,7 +19,7 @@ from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Floats, Integers, Records, Rules, no_rules
 from keyhole.sampling.diagnostics import array_stats
 from keyhole.sampling.evaluate import share_possible
-from keyhole.sampling.intervals import TAILS, Estimate
+from keyhole.sampling.laws import Estimate
 from keyhole.sampling.modes import Group
 from keyhole.sampling.problem import EXACT_STEPS, cell_cost, exact_steps
 from keyhole.sampling.trace import Trace
@@ -81,8 +81,8 @@ def weigh_chains(trace: Trace, records: Records, rules: Rules | None, finite: bo
     return Stacking(
         note=NOTE,
         weights=tuple(float(weight) for weight in weights),
-        tau1=weighted_estimate(trace.quantities["tau1"], weights),
-        tau2=weighted_estimate(trace.quantities["tau2"], weights),
+        tau1=trace.laws["tau1"].weighted(weights),
+        tau2=trace.laws["tau2"].weighted(weights),
         records=int(count.sum()),
         draws=len(draws),
         unreliable=float(doubtful.mean(axis=0) @ count / count.sum()),
@@ -177,10 +177,3 @@ def maximise_score(log_density: Floats, count: Integers) -> Floats:
         if np.abs(weights - before).max() < CLOSE:
             break
     return weights
-
-
-def weighted_estimate(draws: Floats, weights: Floats) -> Estimate:
-    """Return mean and interval of draws (chain, draw) whose chains have these weights."""
-    each = np.repeat(weights / draws.shape[1], draws.shape[1])
-    low, high = np.quantile(draws.ravel(), TAILS, weights=each, method="inverted_cdf")
-    return Estimate(float(weights @ draws.mean(axis=1)), (float(low), float(high)))

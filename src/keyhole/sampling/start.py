@@ -15,8 +15,6 @@ def make_prior(
     prior: str,
     rules: Rules | None = None,
     split_merge_proposals: int = 4,
-    balance_moves: int = 20,
-    glide_steps: int = 3,
     membership_rate: float = 0.2,
     label_passes: int = 1,
 ) -> Prior:
@@ -30,8 +28,6 @@ def make_prior(
         mean_sd=2.0,
         shape_sd=1.0,
         split_merge_proposals=split_merge_proposals,
-        balance_moves=balance_moves,
-        glide_steps=glide_steps,
         membership_rate=membership_rate,
         label_passes=label_passes,
         rules=rules or no_rules(),
@@ -122,7 +118,7 @@ def leave_start(rng: np.random.Generator, records: Records, prior: Prior, state:
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:
     """Allocate scratch that goes with a state of this capacity."""
     n, variables = records.level.shape
-    return make_work(n, variables, int(records.level_start[-1]), capacity, prior.rules, prior.split_merge_proposals)
+    return make_work(n, variables, int(records.level_start[-1]), capacity, prior.rules)
 
 
 def enlarge(records: Records, prior: Prior, state: State) -> tuple[State, Work]:

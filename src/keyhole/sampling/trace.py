@@ -1,13 +1,15 @@
 """What sampling gives back: kept draws of all chains."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Floats
+from keyhole.sampling.laws import Law, count_laws, law_of_matches, law_of_uniques
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,10 @@ class Notice:
 class Progress:
     """How far a run is. One event after every block of every chain.
 
-    draws, sweeps: of this chain so far; wanted: draws at the end of this round; profiles: now; tau1: mean of the
-    second half of its draws; speed: its sweeps per second; round: counted from 1; gates_met of gates: when they
-    were last checked, after the round before (0 of 0 in the first); seconds: since the start; round_left, left:
-    seconds to the end of the round, by the speed so far, and to the time limit.
+    draws, sweeps: of this chain so far; wanted: draws at the next look at the gates; profiles: now; tau1: mean of the
+    second half of its draws; speed: its sweeps per second; round: looks so far and the next; gates_met of gates: at the
+    last look (0 of 0 before the first); seconds: since the start; verdict_left: seconds that a verdict is likely to
+    need, by the speed so far and by what was missing at the last look; left: seconds to the time limit.
     """
 
     chain: int
@@ -43,15 +45,17 @@ class Progress:
     round: int = 1
     gates_met: int = 0
     gates: int = 0
-    round_left: float = 0.0
+    verdict_left: float = 0.0
     left: float = 0.0
 
     def __str__(self) -> str:
         met = f"{self.gates_met} of {self.gates} conditions met, " if self.gates else ""
         tau1 = f"tau1 so far {self.tau1:.1f}, " if self.draws else f"{self.sweeps:,} sweeps, "
+        # Stuck chains have no end in sight: nobody is told of infinite seconds.
+        more = "more than" if self.verdict_left > self.left else "about"
         return (
-            f"chain {self.chain + 1} of {self.chains}: {self.draws:,} of {self.wanted:,} draws in round {self.round}, "
-            f"{self.profiles} profiles, {tau1}{met}{self.seconds:.0f} s"
+            f"chain {self.chain + 1} of {self.chains}: {self.draws:,} draws, {self.profiles} profiles, "
+            f"{tau1}{met}{self.seconds:.0f} s, {more} {min(self.verdict_left, self.left):.0f} s to a verdict"
         )
 
 
@@ -65,7 +69,8 @@ class Trace:
 
     starts: profiles at the start of each chain; sweeps: of each chain, warm-up included; warm_up: how many of
     them were discarded; spacing: sweeps from one draw to the next.
-    quantities: by name, (chain, draw).
+    quantities: by name, (chain, draw); discarded: the same of the draws before them.
+    people: M, those outside the sample.
     r1, r2: risks of the sample uniques, float32 (chain, draw, unique), every `record_stride`-th draw.
     kept: weights and profiles of some draws, padded with zeros, by name, (chain, draw, ...).
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
@@ -87,4 +92,23 @@ class Trace:
     stopped: str
     seconds: dict[str, float]
     target_ess: int
+    people: int
+    discarded: dict[str, Floats] = field(default_factory=dict)
     start_sweeps: int = 0
+
+    @cached_property
+    def laws(self) -> dict[str, Law]:
+        """The predictive laws of tau1 and tau2, from draws evenly spread over each chain."""
+        drawn = self.quantities
+        chains, held, uniques = self.r1.shape
+        most = count_laws(chains, uniques, float(drawn["tau1_variance"].mean()))
+        place = np.unique(np.linspace(0, held - 1, min(most, held)).astype(int))
+        # Risks are held of the draws whose number is a multiple of the stride, counted from the first draw of all.
+        skipped = -(self.warm_up // self.spacing) % self.record_stride
+        number = skipped + place * self.record_stride
+        variance = {name: drawn[f"{name}_variance"][:, number] for name in ("tau1", "tau2")}
+        sure = self.estimator == "population"
+        return {
+            "tau1": law_of_uniques(self.r1[:, place], self.r2[:, place], self.people, variance["tau1"], sure),
+            "tau2": law_of_matches(drawn["tau2_expected"][:, number], variance["tau2"], uniques),
+        }

@@ -1,91 +1,192 @@
-"""The verdict on the chains in words that a data steward understands. The last sentence says what to do."""
+"""The verdict on the chains: a value, and the sentences that are made of it.
+
+Screen, summary, report and Python say the same because they all read the value. Each sentence has a function.
+"""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from keyhole.sampling.diagnostics import Gate
-from keyhole.sampling.intervals import Estimate, Interval
+from keyhole.sampling.gates import Gate, draws_needed, shortfall
+from keyhole.sampling.laws import Estimate
 from keyhole.sampling.modes import Group
 from keyhole.sampling.trace import Trace
 
+Grade = Literal["converged", "usable", "not converged"]
+Reason = Literal["certain", "agree", "one chain", "few draws", "moving", "apart", "disagree"]
+Remedy = Literal["none", "chains", "time", "sweeps", "model"]
+
 SHOWN = 3
-"""Failed gates told in the message; all of them are in summary.json."""
+"""Failed gates named in a sentence; all of them are in summary.json."""
 
 MOST_GROUPS = 4
-"""Groups told one by one."""
+"""Groups named one by one."""
 
 WORDS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
-LIMITS = {
-    "time": ("the time limit", "Allow more with --time-limit"),
-    "sweeps": ("the limit of sweeps", "Allow more with --max-sweeps, or leave it out"),
-}
+LIMITS = {"time": "the time limit", "sweeps": "the limit of sweeps"}
 
 
-def explain_agreement(trace: Trace, rhat: float, effective: float, error: float) -> str:
-    """Say why the result may be believed."""
-    return (
-        f"{name_chains(trace)} agree: R-hat {rhat:.3f}, {effective:,.0f} effective draws; "
-        f"the Monte Carlo error of tau1 is {round_up(error):g}."
-    )
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the result may be believed, why, and what would help.
+
+    numbers: what the sentences mention, by name. tau1_low and tau1_high are the smallest and largest mean of a chain,
+    tau1_upper the largest upper limit of any chain, error the Monte Carlo error of tau1's mean, seconds_more what a
+    verdict is likely to take, where that can be said.
+    """
+
+    grade: Grade
+    reason: Reason
+    remedy: Remedy
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """All of it."""
+        return " ".join(part for part in (describe_state(self), describe_use(self), describe_remedy(self)) if part)
 
 
-def explain_failure(
-    trace: Trace, gates: Sequence[Gate], groups: Sequence[Group], disagree: bool, tau1: Interval
-) -> str:
-    """Say what is missing, what to reckon with meanwhile, and what to do; tau1: the envelope over chains."""
-    limit, remedy = LIMITS.get(trace.stopped, ("the end of the run", "Allow more with --time-limit"))
-    meanwhile = (
-        f"Until then reckon with {figure(tau1[1])}, the largest upper limit of tau1 in any chain; it may still rise."
-    )
-    if len(trace.starts) < 2:
-        return f"NOT CONVERGED. One chain alone cannot show that it has converged. {meanwhile} Use --chains 4."
+def make_verdict(
+    trace: Trace,
+    gates: Sequence[Gate],
+    grade: Grade,
+    groups: Sequence[Group],
+    disagree: bool,
+    errors: dict[str, float | None],
+) -> Verdict:
+    """Judge. errors: Monte Carlo errors of tau1, of its mean and the larger of its ends; none where not known."""
+    law, means = trace.laws["tau1"], trace.quantities["tau1_expected"].mean(axis=1)
     settled = all(group.settled for group in groups)
-    if not disagree:
-        state = "agreed as far as so few draws can show" if settled else "were still moving"
+    reason: Reason
+    remedy: Remedy
+    if grade == "converged":
+        reason, remedy = "agree", "none"
+    elif len(trace.starts) < 2:
+        reason, remedy = "one chain", "chains"
+    elif disagree:
+        reason, remedy = ("disagree", "model") if settled else ("apart", "time")
+    else:
+        reason, remedy = ("few draws" if settled else "moving"), "time"
+    if remedy == "time" and trace.stopped == "sweeps":
+        remedy = "sweeps"
+    spent = trace.seconds["sampling"] + trace.seconds["risk"]
+    more = (draws_needed(gates) - 1.0) * spent
+    numbers = {
+        "chains": len(trace.starts),
+        "first_start": min(trace.starts),
+        "last_start": max(trace.starts),
+        "start_sweeps": trace.start_sweeps,
+        "stopped": trace.stopped,
+        "rhat": worst(gates, "rhat"),
+        "effective_draws": min(gate.value for gate in gates if counts(gate) and gate.name.startswith("ess_bulk")),
+        "tau1": float(means.mean()),
+        "tau1_low": float(means.min()),
+        "tau1_high": float(means.max()),
+        "tau1_upper": law.envelope()[1],
+        **errors,
+        "failed": name_failed(gates),
+        "groups": name_groups(groups),
+        "group_count": len(groups),
+        "single": all(len(group.chains) == 1 for group in groups),
+        # Only a run that the clock has ended knows of the clock: all others repeat to the last digit.
+        "seconds_more": more if remedy == "time" and reason != "apart" and math.isfinite(more) else None,
+    }
+    return Verdict(grade, reason, remedy, numbers)
+
+
+def certain_verdict(reason: str) -> Verdict:
+    """Return the verdict on an answer that needed no sampling."""
+    return Verdict("converged", "certain", "none", {"why": reason})
+
+
+def describe_state(verdict: Verdict) -> str:
+    """Say what is known, then what is missing."""
+    n = verdict.numbers
+    if verdict.reason == "certain":
+        return str(n["why"])
+    if verdict.grade == "converged":
         return (
-            f"NOT CONVERGED: not enough draws yet. {name_chains(trace)} {state} when {limit} was reached: "
-            f"{tell_failed(gates)}. {meanwhile} {remedy}."
+            f"{name_chains(n)} agree: R-hat {n['rhat']:.3f}, {n['effective_draws']:,.0f} effective draws; "
+            f"the Monte Carlo error of tau1 is {round_up(n['error']):g}."
         )
-    apart = f"{tell_groups(groups)} ({tell_widest(gates)})"
-    if not settled:
+    if verdict.grade == "usable":
         return (
-            f"NOT CONVERGED: the chains have not met yet. {count_groups(groups)} still stood apart when {limit} was "
-            f"reached: {apart}. They were moving, so a longer run may bring them together. {meanwhile} {remedy}."
+            f"USABLE: {name_chains(n)} agree, but not to the last digit. A longer run would move tau1 by less than "
+            f"{round_up(2.0 * n['error']):g} and the ends of its interval, which is widened by as much, by less than "
+            f"{round_up(2.0 * n['end_error']):g}. Not met yet: {n['failed']}."
+        )
+    where = "is" if n["chains"] < 2 else "of all chains is"
+    between = figure(n["tau1_low"])
+    if figure(n["tau1_high"]) != between:
+        between = f"between {between} and {figure(n['tau1_high'])}"
+    known = f"So far the mean of tau1 {where} {between}."
+    if verdict.reason == "one chain":
+        return f"NOT CONVERGED. {known} One chain alone cannot show that it has converged."
+    limit = LIMITS.get(n["stopped"], "the end of the run")
+    if verdict.reason in ("few draws", "moving"):
+        state = "agreed as far as so few draws can show" if verdict.reason == "few draws" else "were still moving"
+        return (
+            f"NOT CONVERGED: not enough draws yet. {known} {name_chains(n)} {state} when {limit} was reached: "
+            f"{n['failed']}."
+        )
+    count = WORDS[n["group_count"]] if n["group_count"] < len(WORDS) else str(n["group_count"])
+    who = f"{count} chains" if n["single"] else f"{count} groups of chains"
+    if verdict.reason == "apart":
+        return (
+            f"NOT CONVERGED: the chains have not met yet. {known} {who} still stood apart when {limit} was reached: "
+            f"{n['groups']} (R-hat {n['rhat']:.4g}). They were moving, so a longer run may bring them together."
         )
     return (
-        f"NOT CONVERGED: the chains disagree. {count_groups(groups)} tell different stories: {apart}. Each chain has "
-        f"settled, so a longer run alone may not bring them together. {meanwhile} Use more chains (--chains 8) and "
-        "more time (--time-limit), or fewer or coarser keys, or state impossible combinations (--zeros)."
+        f"NOT CONVERGED: the chains disagree. {known} {who} give different estimates: {n['groups']} "
+        f"(R-hat {n['rhat']:.4g}). Each chain has settled, so a longer run alone may not bring them together."
     )
 
 
-def name_chains(trace: Trace) -> str:
-    """Say how many chains there are and where they started, and what they had in common before the first draw."""
-    first, last = min(trace.starts), max(trace.starts)
-    chains = f"{len(trace.starts)} chains that started from {first if first == last else f'{first} to {last}'} profiles"
-    if trace.start_sweeps == 0:
-        return chains
-    return f"{chains} (and made {trace.start_sweeps} sweeps under a simpler model first)"
+def describe_use(verdict: Verdict) -> str:
+    """Say which number is safe to use meanwhile."""
+    if verdict.grade != "not converged":
+        return ""
+    upper = figure(verdict.numbers["tau1_upper"])
+    return f"Until then use {upper} as the upper limit of tau1, the largest of any chain; it may still rise."
 
 
-def count_groups(groups: Sequence[Group]) -> str:
-    """Say how many groups there are."""
-    count = WORDS[len(groups)] if len(groups) < len(WORDS) else f"{len(groups)}"
-    return f"{count} chains" if all(len(group.chains) == 1 for group in groups) else f"{count} groups of chains"
+def describe_remedy(verdict: Verdict) -> str:
+    """Say what to do, and how long it is likely to take."""
+    more = verdict.numbers.get("seconds_more")
+    likely = (
+        "" if more is None else f"About {duration(more)} more {'is' if more < 1.5 else 'are'} likely to be needed. "
+    )
+    match verdict.remedy:
+        case "none":
+            return ""
+        case "chains":
+            return "Use --chains 4."
+        case "sweeps":
+            return "Allow more with --max-sweeps, or leave it out."
+        case "model":
+            return (
+                "Use more chains (--chains 8) and more time (--time-limit), or fewer or coarser keys, or state "
+                "impossible combinations (--zeros)."
+            )
+    return f"{likely}Allow more with --time-limit."
 
 
-def tell_groups(groups: Sequence[Group]) -> str:
-    """Say what each group of chains thinks of tau1; with very many groups only how far they are apart."""
+def name_chains(n: dict[str, Any]) -> str:
+    """Say how many chains there are, where they started, and what they had in common before the first draw."""
+    first, last = n["first_start"], n["last_start"]
+    chains = f"{n['chains']} chains that started from {first if first == last else f'{first} to {last}'} profiles"
+    if n["start_sweeps"]:
+        chains += f" (and made {n['start_sweeps']} sweeps under a simpler model first)"
+    return chains
+
+
+def name_groups(groups: Sequence[Group]) -> str:
+    """Say what each group of chains estimates; with very many groups only how far they are apart."""
     if len(groups) > MOST_GROUPS:
         means = [group.tau1.mean for group in groups]
         return f"tau1 is about {figure(min(means))} by one and {figure(max(means))} by another"
     return "tau1 is " + "; ".join(f"{about(group.tau1)} by {name_group(group)}" for group in groups)
-
-
-def tell_widest(gates: Sequence[Gate]) -> str:
-    """Say in what the chains are farthest apart."""
-    widest = max((gate for gate in gates if gate.name.startswith("rhat")), key=lambda gate: gate.value)
-    return f"farthest apart in {name_gate(widest)}, R-hat {widest.value:.4g}"
 
 
 def name_group(group: Group) -> str:
@@ -94,46 +195,58 @@ def name_group(group: Group) -> str:
     return f"chain {numbers[0]}" if len(numbers) == 1 else f"chains {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
+def name_failed(gates: Sequence[Gate]) -> str:
+    """Name the gates that are not met, the worst first."""
+    failed = sorted((gate for gate in gates if counts(gate) and not gate.passed), key=shortfall, reverse=True)
+    lines = [name_gate(gate) for gate in failed]
+    named = "; ".join(lines[:SHOWN])
+    more = len(lines) - SHOWN
+    return named if more <= 0 else f"{named}; and {more} more condition{'' if more == 1 else 's'} not met"
+
+
+def name_gate(gate: Gate) -> str:
+    """A gate in words."""
+    kind, _, what = gate.name.removesuffix(")").partition("(")
+    what = f"expected {what.removesuffix('_expected')}" if what.endswith("_expected") else what.replace("_", " ")
+    match kind:
+        case "rhat":
+            return f"R-hat of {what} is {gate.value:.4g} (at most {gate.limit:g})"
+        case "ess_bulk" | "ess_tail":
+            return f"{what} has {gate.value:.0f} effective draws (at least {gate.limit:.0f})"
+        case "drift":
+            return f"{what} has moved by {gate.value:.1f} standard deviations (at most {gate.limit:g})"
+        case "known":
+            return f"{what} is known well enough for {100 * gate.value:.0f} % of the records (at least 99 %)"
+    part = {"mcse_mean": "mean", "mcse_low": "lower end", "mcse_high": "upper end"}[kind]
+    return f"the {part} of {what} is known to {gate.value:.2g} standard deviations (at most {gate.limit:g})"
+
+
+def counts(gate: Gate) -> bool:
+    """Say whether the verdict depends on a gate."""
+    return gate.role != "shown"
+
+
+def worst(gates: Sequence[Gate], kind: str) -> float:
+    """Return the largest value of the gates of a kind that count."""
+    return max(gate.value for gate in gates if counts(gate) and gate.name.startswith(kind))
+
+
 def about(estimate: Estimate) -> str:
     """The mean and the interval."""
     low, high = estimate.interval
     return f"about {figure(estimate.mean)} ({figure(low)} to {figure(high)})"
 
 
-def tell_failed(gates: Sequence[Gate]) -> str:
-    """Name the gates that failed, the worst first."""
-    failed = sorted((gate for gate in gates if not gate.passed), key=shortfall, reverse=True)
-    # Bulk and tail of the same draws often read alike.
-    lines = list(dict.fromkeys(tell_gate(gate) for gate in failed))
-    told = "; ".join(lines[:SHOWN])
-    more = len(lines) - SHOWN
-    return told if more <= 0 else f"{told}; and {more} more condition{'' if more == 1 else 's'} not met"
-
-
-def shortfall(gate: Gate) -> float:
-    """How far a gate is from being met; 1 at the limit."""
-    if gate.name.startswith("ess"):
-        return gate.limit / max(gate.value, 1.0)
-    return (gate.value - 1.0) / (gate.limit - 1.0)
-
-
-def tell_gate(gate: Gate) -> str:
-    """A gate in words."""
-    if gate.name.startswith("rhat"):
-        return f"R-hat of {name_gate(gate)} is {gate.value:.4g} (at most {gate.limit:g})"
-    return f"{name_gate(gate)} has {gate.value:.0f} effective draws (at least {gate.limit:.0f})"
-
-
-def name_gate(gate: Gate) -> str:
-    """What a gate looks at, in words."""
-    name = gate.name.removesuffix(")").partition("(")[2]
-    name = f"expected {name.removesuffix('_expected')}" if name.endswith("_expected") else name
-    return name.replace("_", " ")
-
-
 def figure(value: float) -> str:
     """A count with one decimal where that says anything."""
     return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, in words."""
+    if seconds < 90:
+        return f"{max(math.ceil(seconds), 1)} second{'' if seconds <= 1 else 's'}"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def round_up(error: float) -> float:
