@@ -2,11 +2,16 @@
 
 import hashlib
 import os
+import signal
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from numpy.typing import NDArray
+
+# In the background (nohup, a job without a terminal) SIGINT is ignored, and processes that tests start inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Every change meets the same cases, so that red means that the change did it; scripts/test-long looks for new ones.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
