@@ -17,7 +17,6 @@ from keyhole.explain import Design, explain_risk
 from keyhole.files import sha256
 from keyhole.manifest import make_manifest
 from keyhole.microdata import SourceOptions, count_cells, encode, read_microdata
-from keyhole.microdata.extra_columns import read_extra_columns
 from keyhole.preparation import population_size, read_rules, refuse_half_of_blanks, settle_contradictions
 from keyhole.risk import check_fit, check_half, summarise_risk
 from keyhole.risk.coarser import Basis
@@ -64,8 +63,10 @@ def assess(
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(**settings)
     reading = SourceOptions(query, count, bands, user_missing)
-    microdata = read_microdata(source, keys, codebook, allow_identifier, chosen.missing, reading)
-    design = Design(weight, household, read_extra_columns(source, weight, household, microdata.rows, reading))
+    microdata = read_microdata(
+        source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
+    )
+    design = Design(weight, household, microdata.extra)
     refuse_half_of_blanks(microdata, self_check)
     rules = None if zeros is None else read_rules(zeros, microdata)
     left_out = 0

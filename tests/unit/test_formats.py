@@ -359,6 +359,17 @@ def test_queries_that_fail_are_one_line(people, tmp_path, query, message):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.db"]
 
 
+def test_weights_and_households_stay_with_their_rows(rng, tmp_path):
+    """A query without an order may give its rows in another order each time."""
+    key = rng.integers(0, 5, 70)
+    path = write(pl.DataFrame({"A": key, "B": rng.integers(0, 3, 70), "W": key + 1.0, "H": key * 10}), tmp_path, "db")
+    shuffled = SourceOptions(query="SELECT * FROM people ORDER BY random()")
+    found = read_microdata(path, "A,B", options=shuffled, weight="W", household="H")
+    code = np.array([int(name) for name in found.variables[0].categories])[found.codes[:, 0]]
+    assert (found.extra.weight == code + 1.0).all()
+    assert (found.extra.household == np.unique(key).searchsorted(code)).all()
+
+
 def test_an_address_and_a_query_go_together(tmp_path):
     for source, query in ((str(tmp_path / "x.csv"), QUERY), ("sqlite:///x.db", None)):
         with pytest.raises(SettingsError, match="--query"):

@@ -1,7 +1,6 @@
 """Columns that are not keys: survey weights and households. Read by the readers of keys, checked row by row."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 
 from keyhole.errors import InputError
 from keyhole.microdata.options import SourceOptions
-from keyhole.microdata.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -20,19 +18,16 @@ class ExtraColumns:
     household: NDArray[np.int64] | None = None
 
 
-def read_extra_columns(
-    source: Any, weight: str | None, household: str | None, rows: int, options: SourceOptions
-) -> ExtraColumns:
-    """Read the weight and household columns of a source whose keys have been read, with this many rows."""
+def name_extra_columns(weight: str | None, household: str | None, options: SourceOptions) -> list[str]:
+    """Return the columns to read beside the keys."""
     names = list(dict.fromkeys(name for name in (weight, household) if name is not None))
-    if not names:
-        return ExtraColumns()
-    if options.count is not None:
+    if names and options.count is not None:
         raise InputError("--count goes with neither --weight nor --household: a row stands for several people.")
-    table = read_table(source, names, options)
-    where, frame = table.where, table.frame
-    if frame.height != rows:
-        raise InputError(f"{where} changed while it was read: run again when nobody writes to it.")
+    return names
+
+
+def check_extra_columns(frame: pl.DataFrame, where: str, weight: str | None, household: str | None) -> ExtraColumns:
+    """Return the weight and household columns of the rows whose keys are in the same frame."""
     return ExtraColumns(
         None if weight is None else _weights(frame[weight], where),
         None if household is None else _households(frame[household], where),

@@ -17,6 +17,7 @@ from keyhole.microdata.categories import encode_column, is_blank
 from keyhole.microdata.codebook import read_codebook
 from keyhole.microdata.columns import check_keys
 from keyhole.microdata.counts import read_counts
+from keyhole.microdata.extra_columns import check_extra_columns, name_extra_columns
 from keyhole.microdata.options import SourceOptions
 from keyhole.microdata.table import Table
 from keyhole.microdata.tables import read_table
@@ -32,12 +33,16 @@ def read_microdata(
     allow_identifier: Sequence[str] = (),
     missing: Literal["category", "drop", "model"] = "category",
     options: SourceOptions | None = None,
+    *,
+    weight: str | None = None,
+    household: str | None = None,
 ) -> Microdata:
     """Read a file of any known format, a dataframe of any library, or (with options.query) a database.
 
     missing: blank values are a category of their own, the last one; or the record is left out; or they are left to the
     model, code -1, and only records without any answer are left out.
     `allow_identifier` names keys that are accepted although nearly all their values differ.
+    weight, household: further columns, for `Microdata.extra`.
     """
     names = check_keys(keys)
     for name in set(allow_identifier) - set(names):
@@ -46,7 +51,10 @@ def read_microdata(
     options.check(names)
     bands = read_bands(options.bands)
     book = read_codebook(codebook)
-    table = read_table(source, names if options.count is None else (*names, options.count), options)
+    # One reading for keys and all other columns: a query without ORDER BY has no order that would be the same twice.
+    others = name_extra_columns(weight, household, options)
+    others += [] if options.count is None else [options.count]
+    table = read_table(source, list(dict.fromkeys([*names, *others])), options)
     row_records = None if options.count is None else read_counts(table.frame[options.count], table.where)
     present = _present(table.frame, names, missing)
     records = _count_records(table, present, row_records)
@@ -82,6 +90,7 @@ def read_microdata(
         fingerprint=table.fingerprint or _fingerprint(encoded, codes),
         ignored_variables=constant,
         row_records=row_records,
+        extra=check_extra_columns(table.frame, table.where, weight, household),
         reading={
             "count": options.count,
             "bands": {name: found.text for name, found in bands.items()},

@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.microdata.extra_columns import ExtraColumns
+
 BLANK = ""  # the code of a blank answer; it can be nobody's real code
 
 
@@ -36,6 +38,7 @@ class Microdata:
     fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe or a query.
     row_records: int64 (rows,), how many records each row stands for in a table of cells; None: one each.
     reading: how the source was read (bands, count, user_missing, dropped), for summary and manifest.
+    extra: weights and households of all rows of the input.
     """
 
     variables: tuple[Variable, ...]
@@ -47,6 +50,7 @@ class Microdata:
     ignored_variables: tuple[Variable, ...] = ()
     row_records: NDArray[np.int64] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    extra: ExtraColumns = field(default_factory=ExtraColumns)
 
     @property
     def levels(self) -> tuple[int, ...]:
