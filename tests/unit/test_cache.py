@@ -69,7 +69,11 @@ def test_the_key_is_made_of_all_kernel_sources(tmp_path, monkeypatch):
     shutil.copytree(Path(jit.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(jit, "__file__", str(copy / "jit.py"))
     assert jit.kernel_hash() == before
-    for path in sorted(copy.glob("*.py")):
+    (copy / "inner").mkdir()
+    (copy / "inner" / "new.py").write_text("")
+    assert jit.kernel_hash() != before, "a folder within"
+    before = jit.kernel_hash()
+    for path in sorted(copy.rglob("*.py")):
         text = path.read_text()
         path.write_text(text + "\n")
         assert jit.kernel_hash() != before, path.name
