@@ -200,7 +200,7 @@ def test_with_very_many_variables_probabilities_are_estimated(rng, tmp_path, mon
     question = ask(basis, leave_out(LEVELS, 3))
     kept = get_kept(basis, 0)
     exact = find_event_probabilities(rng, kept, question.events, {})
-    monkeypatch.setattr("keyhole.risk.coarser.EXACT_STEPS", 0)
+    monkeypatch.setattr("keyhole.sampling.event_probabilities.EXACT_STEPS", 0)
     batches = np.array([find_event_probabilities(rng, kept, question.events, {}) for _ in range(60)])
     error = batches.std(axis=0, ddof=1) / np.sqrt(60)
     assert (error > 0).any()

@@ -10,6 +10,7 @@ from keyhole.kernels.state import Integers
 from keyhole.risk.coarser import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
 from keyhole.risk.measures import Measure, Risk
 from keyhole.sampling import Trace
+from keyhole.sampling.costs import sweep_cost
 from keyhole.sampling.events import leave_out
 
 THRESHOLDS = (0.5, 0.2, 0.1, 0.05, 0.01)
@@ -99,7 +100,8 @@ def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], t
         return []
     n, variables = basis.microdata.codes.shape
     sweeps = trace.sweeps * len(trace.starts)
-    run = sweeps * (1e6 + 70.0 * n * variables) + sweeps / trace.spacing * estimate_work(basis, whole)
+    sweep = sweep_cost(n, variables, basis.zeros is not None)
+    run = sweeps * (sweep + estimate_work(basis, whole) / trace.spacing)
     work = sum(estimate_work(basis, question) for question in (whole, *questions))
     wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
     return spread_draws(basis.draws, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))

@@ -1,4 +1,4 @@
-"""The risk of a coarser release from the same fit (MODEL.md section 8): one pass over kept draws, no new sampling.
+"""The risk of a coarser release from the same fit (docs/model.md section 9): one pass over kept draws, no new sampling.
 
 Sample uniques are counted anew from the coarse records; the probability of a coarse cell comes from the kept weights
 and profiles, exactly, with V(f, .) for the f variables that are left.
@@ -22,18 +22,16 @@ from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.microdata import Microdata, count_cells
 from keyhole.risk.measures import Measure, certain_measure, measure
+from keyhole.sampling.costs import cell_cost
 from keyhole.sampling.evaluate import share_possible
 from keyhole.sampling.event_probabilities import find_event_probabilities
 from keyhole.sampling.events import Coarsening, Events, make_events
 from keyhole.sampling.gates import check_mean
 from keyhole.sampling.laws import count_laws, law_of_matches, law_of_uniques
-from keyhole.sampling.problem import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.rules import make_rules
 from keyhole.sampling.verdict import Grade
+from keyhole.seeds import RELEASE, make_seeds
 from keyhole.zeros import Zeros
-
-STREAM = 8
-"""Tells this generator's numbers from those of the chains, which have the same seed."""
 
 FEWEST_TO_GRADE = 20
 """Draws of each chain below which R-hat says nothing of a coarser release."""
@@ -167,16 +165,10 @@ def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Flo
 
 
 def estimate_work(basis: Basis, question: Question) -> float:
-    """Return the nanoseconds that one draw takes, about (measured: sampling/problem.py)."""
+    """Return the nanoseconds that one draw takes, about."""
     profiles = basis.kept["weight"].shape[2] if basis.kept else 0
-    total = 0.0
-    for part in question.events.parts:
-        events, f = part.row.shape
-        if exact_steps(max(f, 1)) > EXACT_STEPS:
-            total += events * PARTICLES * f * f * profiles
-        else:
-            total += events * (0.2 * f * exact_steps(max(f, 1)) + 0.4 * profiles * 2.0**f)
-    return total
+    shapes = [part.row.shape for part in question.events.parts]
+    return float(sum(events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
 
 
 @dataclass(frozen=True)
@@ -215,7 +207,7 @@ def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_D
 def _evaluate_draw(
     basis: Basis, question: Question, draw: int, rules: Rules | None, scratch: dict[int, CellWork]
 ) -> _Draw:
-    rng = np.random.default_rng(np.random.SeedSequence(basis.seed, spawn_key=(STREAM, draw)))
+    rng = np.random.default_rng(make_seeds(basis.seed, RELEASE, draw))
     kept = get_kept(basis, draw)
     probability = find_event_probabilities(rng, kept, question.events, scratch)
     if rules is not None:

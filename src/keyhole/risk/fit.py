@@ -1,4 +1,4 @@
-"""Does the model fit this file? A posterior predictive check on what the risk depends on (MODEL.md section 7b).
+"""Does the model fit this file? A posterior predictive check on what the risk depends on (docs/checks.md).
 
 Kept draws simulate files of the same size. If the model is right, the file is one more of them: the k-th smallest and
 k-th largest of R simulated counts, k = floor(0.025 (R + 1)), leave it out with probability at most 5 %.
@@ -17,7 +17,8 @@ from keyhole.microdata import count_cells
 from keyhole.risk.margins import choose_pairs, compare_margins
 from keyhole.risk.verdict import explain_fit
 from keyhole.sampling import Trace
-from keyhole.sampling.replicates import STREAM, draw_replicates
+from keyhole.sampling.replicates import draw_replicates
+from keyhole.seeds import MARGINS, make_seeds
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
@@ -114,7 +115,7 @@ def choose_subset(records: int, seed: int) -> NDArray[np.int64]:
     """Return the records whose margins are compared."""
     if records <= MARGIN_RECORDS:
         return np.arange(records)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, 1)))
+    rng = np.random.default_rng(make_seeds(seed, MARGINS))
     return np.sort(rng.choice(records, MARGIN_RECORDS, replace=False))
 
 

@@ -15,11 +15,9 @@ from keyhole.microdata import count_cells
 from keyhole.risk.fit import Predicted
 from keyhole.risk.measures import Measure, measure
 from keyhole.sampling import OnProgress, diagnose, run_chains
+from keyhole.seeds import HALF_SAMPLE, make_seeds
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
-
-STREAM = 1_001
-"""The stream of the seed that halves the file and seeds the chains of the half; see sampling/replicates.py."""
 
 TIME_SHARE = 0.25
 """Of the time limit of the run, on top of it."""
@@ -44,7 +42,7 @@ def check_half(
     on_progress: OnProgress | None = None,
 ) -> SelfCheck | None:
     """Fit a random half and compare; None where no record is alone in the half, so that nothing is predicted."""
-    first, second = np.random.SeedSequence(settings.seed, spawn_key=(STREAM,)).spawn(2)
+    first, second = make_seeds(settings.seed, HALF_SAMPLE).spawn(2)
     n = len(records.level)
     chosen = np.sort(np.random.default_rng(first).choice(n, n // 2, replace=False))
     half = Records(np.ascontiguousarray(records.level[chosen]), records.answer_total[chosen], records.level_start)

@@ -14,8 +14,9 @@ from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.partitions import Partitions
 from keyhole.kernels.state import Records
 from keyhole.sampling.chain import Position, run_block
+from keyhole.sampling.costs import EXACT_STEPS, exact_steps
 from keyhole.sampling.history import KEPT_DRAWS, risk_limit
-from keyhole.sampling.problem import EXACT_STEPS, Problem, exact_steps
+from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, make_state_work
 from keyhole.sampling.workers import count_workers
 from keyhole.settings import Settings

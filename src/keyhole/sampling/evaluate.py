@@ -18,8 +18,9 @@ from keyhole.kernels.likelihood import effective_profiles, log_likelihood
 from keyhole.kernels.risk import count_matches, draw_matches, fill_risks, find_variances
 from keyhole.kernels.state import Floats, Rules, State
 from keyhole.kernels.work import OK
+from keyhole.sampling.costs import PARTICLES
 from keyhole.sampling.event_probabilities import weigh_events
-from keyhole.sampling.problem import PARTICLES, Problem
+from keyhole.sampling.problem import Problem
 
 Scratch = dict[int, CellWork]
 """Room for events, by the number of variables that they confine; filled as they come."""

@@ -6,8 +6,8 @@ from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
 from keyhole.kernels.estimators import importance_probabilities
 from keyhole.kernels.keep import Kept
 from keyhole.kernels.state import Floats
+from keyhole.sampling.costs import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.events import Events, Part
-from keyhole.sampling.problem import EXACT_STEPS, PARTICLES, exact_steps
 
 
 def find_event_probabilities(

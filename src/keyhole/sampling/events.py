@@ -1,4 +1,4 @@
-"""The events whose probabilities make up those of coarse cells (MODEL.md section 8).
+"""The events whose probabilities make up those of coarse cells (docs/model.md section 9).
 
 A coarse cell C says that some variables lie in sets of categories. Without rules that is one event. With rules,
     P(C among possible people) = sum over disjoint possible boxes D of P(C and D) / (1 - p_0),

@@ -7,18 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
-from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules, no_rules
+from keyhole.kernels.state import Floats, Integers, Prior, Records, no_rules
+from keyhole.sampling.costs import EXACT_STEPS, LABEL_PASSES, cell_cost, exact_steps, guess_profiles, sweep_cost
 from keyhole.sampling.events import Events, describe_blank_cells
 from keyhole.sampling.rules import make_rules
 from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
-
-EXACT_STEPS = 4_000_000
-"""Steps of section 4 for one cell above which the importance sampler takes over: about 4 ms, 15 variables."""
-
-PARTICLES = 200
-"""Particles of the importance sampler for each cell."""
 
 EVALUATION_SHARE = 0.25
 """What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
@@ -26,9 +21,6 @@ EVALUATION_SHARE = 0.25
 PROPOSALS, FEW_PROPOSALS = 4, 1
 """Splits and merges that a sweep tries; few under `paper`, whose profiles are few and large, so that each costs a fifth
 of a sweep."""
-
-LABEL_PASSES = 2
-"""Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
 
 START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
 """Sweeps under the prior `adaptive` and without rules, made before the first of a chain with rules or under `paper`;
@@ -88,7 +80,7 @@ def make_problem(
     shared, shared_count = find_shared_cells(records, unique_record)
     possible = None if zeros is None or rules is None else zeros.possible
     cell_events, shared_events = (describe_blank_cells(part, records.level_start, possible) for part in (cells, shared))
-    sweep = sweep_cost(records, rules)
+    sweep = sweep_cost(len(records.level), variables, rules is not None)
     events = count_events(cells, cell_events) + count_events(shared, shared_events)
     evaluation = events * cell_cost(variables, guess_profiles(settings))
     prior = make_prior(
@@ -152,28 +144,3 @@ def find_shared_cells(records: Records, unique_record: Integers) -> tuple[NDArra
     several[unique_record] = False
     cells, count = np.unique(records.level[several], axis=0, return_counts=True)
     return np.ascontiguousarray(cells), count.astype(np.float64)
-
-
-def exact_steps(variables: int) -> int:
-    """Return the number of (set, block) pairs in the exact sum for one cell."""
-    return int(3 ** (variables - 1) // 2 + 2 ** (variables - 1))
-
-
-def guess_profiles(settings: Settings) -> int:
-    """Return about how many profiles there will be."""
-    return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 20
-
-
-def sweep_cost(records: Records, rules: Rules | None) -> float:
-    """Return the nanoseconds of a sweep, about: by answers, and a million whatever the number of records."""
-    n, variables = records.level.shape
-    if rules is None:
-        return float(1e6 + (100.0 + 24.0 * LABEL_PASSES) * n * variables)
-    return float(1e6 + 180.0 * n * variables)
-
-
-def cell_cost(variables: int, profiles: int) -> float:
-    """Return the nanoseconds of a cell's probability: by pairs of the exact sum, and by profiles and sets."""
-    if exact_steps(variables) > EXACT_STEPS:
-        return float(PARTICLES * variables * variables * profiles)
-    return 0.2 * variables * exact_steps(variables) + 0.2 * profiles * (1 << variables)

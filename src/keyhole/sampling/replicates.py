@@ -13,13 +13,12 @@ from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.possible import draw_possible_people
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Floats, Integers, Records, Rules, no_rules
+from keyhole.sampling.costs import cell_cost, sweep_cost
 from keyhole.sampling.rules import make_rules
 from keyhole.sampling.trace import Trace
+from keyhole.seeds import REPLICATES, make_seeds
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
-
-STREAM = 1_000
-"""Chains take the streams 0, 1, ... of the seed, at most 256 of them; this one is nobody's."""
 
 MOST_REPLICATES = 100
 FEWEST_REPLICATES = 40
@@ -34,14 +33,14 @@ Codes = NDArray[np.int32]
 def count_replicates(trace: Trace, records: Records, others: int, rules: Rules) -> int:
     """Return how many files and others to draw, from sizes alone: as many as cost 5 % of the sweeps, but 40 to 100.
 
-    Nanoseconds on one core: a sweep as in problem.py; 300 for each answer drawn and counted, with rules one more for
-    each profile; for each possible box, twice, 0.4 for each profile and set and 0.2 for each step of its sums.
+    Nanoseconds: 300 for each answer drawn and counted, with rules one more for each profile; each possible box is a
+    cell whose probability is needed twice.
     """
     n, variables = records.level.shape
     profiles = trace.kept["weight"].shape[2]
-    sweeps = trace.sweeps * len(trace.starts) * (1e6 + 70.0 * n * variables)
-    sizes = np.diff(rules.possible_start).astype(np.float64)
-    boxes = float((0.8 * profiles * 2.0**sizes + 0.4 * sizes * 3.0 ** (sizes - 1.0)).sum())
+    sweeps = trace.sweeps * len(trace.starts) * sweep_cost(n, variables, len(rules.possible_start) > 1)
+    sizes = np.diff(rules.possible_start)
+    boxes = 2.0 * sum(cell_cost(max(int(size), 1), profiles) for size in sizes)
     answer = 300.0 + (profiles if len(sizes) else 0.0)
     wanted = int(SHARE * sweeps / ((n + others) * variables * answer + boxes))
     return min(max(wanted, FEWEST_REPLICATES), MOST_REPLICATES)
@@ -54,7 +53,7 @@ def draw_replicates(
 
     Both are blank (-1) where the record has no answer; `places` says whose blanks the further people have.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(STREAM,)))
+    rng = np.random.default_rng(make_seeds(settings.seed, REPLICATES))
     rules = make_rules(zeros.impossible, zeros.possible, records.level_start) if zeros is not None else None
     rules = rules or no_rules()
     chains, draws = trace.kept["weight"].shape[:2]

@@ -29,6 +29,7 @@ from keyhole.sampling.stopping import Clock, shielded
 from keyhole.sampling.trace import Event, Notice, OnProgress, Trace
 from keyhole.sampling.warm_up import warm_up
 from keyhole.sampling.workers import Workers, open_workers
+from keyhole.seeds import chain_seeds
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
@@ -91,7 +92,7 @@ def count_wanted(rounds: int) -> int:
 
 def start_histories(problem: Problem, settings: Settings) -> list[History]:
     """Put all chains at their starts."""
-    seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
+    seeds = chain_seeds(settings.seed, settings.chains)
     chains = []
     for c in range(settings.chains):
         start = problem.profiles if problem.prior.finite else STARTS[c % len(STARTS)]

@@ -17,11 +17,11 @@ from keyhole.kernels.cells import cell_probabilities, make_cell_work
 from keyhole.kernels.keep import Kept
 from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Floats, Integers, Records, Rules, no_rules
+from keyhole.sampling.costs import EXACT_STEPS, cell_cost, exact_steps
 from keyhole.sampling.diagnostics import array_stats
 from keyhole.sampling.evaluate import share_possible
 from keyhole.sampling.laws import Estimate
 from keyhole.sampling.modes import Group
-from keyhole.sampling.problem import EXACT_STEPS, cell_cost, exact_steps
 from keyhole.sampling.trace import Trace
 
 MOST_RECORDS = 2_000

@@ -18,7 +18,7 @@ def make_prior(
     membership_rate: float = 0.2,
     label_passes: int = 1,
 ) -> Prior:
-    """Return the numbers of MODEL.md section 2 for this model and prior."""
+    """Return the numbers of docs/model.md section 2 for this model and prior."""
     return Prior(
         finite=model == "mixed",
         adaptive=prior == "adaptive",
