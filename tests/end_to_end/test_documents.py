@@ -104,3 +104,44 @@ def test_every_flag_in_the_readme_exists():
 def test_constraints_name_no_index():
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         assert line.startswith("#") or re.fullmatch(r'[\w.-]+==[\w.]+( ; python_version (<|>=) "3\.12")?', line), line
+
+
+def test_citations_of_the_model_resolve():
+    """docs/model.md has numbered sections, and whatever names one means one that is there."""
+    sections = re.findall(r"^## (\d+)\. ", (ROOT / "docs" / "model.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections == [str(number + 1) for number in range(len(sections))]
+    cited = []
+    for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")]:
+        text = path.read_text(encoding="utf-8")
+        cited += re.findall(r"docs/model\.md section (\d+)", text)
+        # Built from parts, so that this file does not name what it forbids.
+        assert "MODEL" + ".md" not in text, path
+    assert len(cited) > 20
+    assert set(cited) <= set(sections)
+
+
+def test_the_table_of_the_sweep_is_the_sweep():
+    """Each row of the table in DESIGN.md names the files of its steps: those that sweep.py calls, in its order."""
+    design = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
+    table = re.search(r"\| step \| file \| what it moves \|\n\|[-|]+\n((?:\|.*\n)+)", design)
+    assert table is not None
+    rows = [re.findall(r"`(\w+\.py)`", line.split("|")[2]) for line in table[1].splitlines()]
+    kernels = ROOT / "src" / "keyhole" / "kernels"
+    home = {
+        name: path.name
+        for path in kernels.glob("*.py")
+        for name in re.findall(r"^def (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    sweep = (kernels / "sweep.py").read_text(encoding="utf-8")
+    called = re.findall(
+        r"^\s+(\w+)\(rng, records, prior, state, work\)", sweep[sweep.index("def run_sweep(") :], re.MULTILINE
+    )
+    steps = ["missing.py", *(home[name] for name in called)]
+    assert set(steps) <= {name for row in rows for name in row}
+    # Every row has a step, in the order of the sweep; files that are not steps are helpers of one.
+    place = 0
+    for row in rows:
+        found = [x for x in range(place, len(steps)) if steps[x] in row]
+        assert found, row
+        place = found[0] + 1
+    assert all((kernels / name).exists() for row in rows for name in row)

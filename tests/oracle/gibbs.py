@@ -1,4 +1,4 @@
-"""One plain Gibbs sweep: MODEL.md section 3, steps 1, 2, 3 and 5, in loops over lists.
+"""One plain Gibbs sweep: docs/model.md section 3, steps 1, 2, 3 and 5, in loops over lists.
 
 A profile is forgotten at once when its last table leaves it (see `leave_table`).
 No split-merge, no stored sums: every weight is computed where it is used. Random-walk Metropolis

@@ -84,7 +84,7 @@ def draw_restaurant(rng: np.random.Generator, customers: int, concentration: flo
 
 
 def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
-    """Draw the hyperparameters: MODEL.md section 2."""
+    """Draw the hyperparameters: docs/model.md section 2."""
     hyper = Hyper(
         gamma=rng.gamma(2.0, 1.0),
         record=(2.0, 1.0),

@@ -33,7 +33,7 @@ class Person:
 
 
 def draw_world(rng, levels, model, adaptive, profiles=3, left=1e-7):
-    """Draw everything from the prior of MODEL.md section 2."""
+    """Draw everything from the prior of docs/model.md section 2."""
     strength = [float(d) * (np.exp(1.5 * rng.standard_normal()) if adaptive else 1.0) for d in levels]
     base = [rng.dirichlet(np.ones(d)) if adaptive else np.full(d, 1.0 / d) for d in levels]
     record = (2.0, 1.0)

@@ -24,7 +24,7 @@ class Pool(NamedTuple):
 
 
 def make_prior(finite: bool, adaptive: bool, proposals: int = 2) -> Prior:
-    """The priors of MODEL.md section 2, without structural zeros."""
+    """The priors of docs/model.md section 2, without structural zeros."""
     pair = np.array([2.0, 1.0])
     return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, proposals, 0.5, 1, no_rules())
 

@@ -69,7 +69,7 @@ def test_a_wrong_kernel_is_noticed(rng, wrong):
 
 
 def test_power_is_what_quality_asks():
-    """Distances that the comparison finds but for one time in a million (QUALITY.md section 1)."""
+    """Distances that the comparison finds but for one time in a million."""
     assert detectable_distance(5_000, 14) == pytest.approx(0.112, abs=5e-4)
     assert detectable_distance(50_000, 14) == pytest.approx(0.036, abs=5e-4)
     assert detectable_distance(500_000, 14) == pytest.approx(0.011, abs=5e-4)

@@ -53,7 +53,7 @@ def test_compiled_and_interpreted_give_the_same_bits():
 
 
 def test_a_sweep_is_its_kernels_in_order():
-    """The order of MODEL.md section 3, bit for bit."""
+    """The order of docs/model.md section 3, bit for bit."""
     whole, parts = list(start_models(3)), list(start_models(3))
     for one, other in zip(whole, parts, strict=True):
         run_sweep(*one)

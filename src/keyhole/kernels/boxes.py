@@ -1,4 +1,4 @@
-"""Probabilities of boxes, the events that rules are made of (MODEL.md section 5).
+"""Probabilities of boxes, the events that rules are made of (docs/model.md section 5).
 
 P(box) by cells.py on the box's confined variables only, with theta_{j,A} = sum over x in A of theta_{j,x}.
 """

@@ -1,4 +1,4 @@
-"""Exact probability of a cell, or of any event that confines some variables (MODEL.md section 4).
+"""Exact probability of a cell, or of any event that confines some variables (docs/model.md section 4).
 
 Given weights beta (the remainder counts as one more profile, with theta = pi) and profiles theta, with f variables
 confined and V(f, b) = seating[f, b],

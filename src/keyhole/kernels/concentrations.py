@@ -1,4 +1,4 @@
-"""How mixed the records are (MODEL.md sections 2 and 6).
+"""How mixed the records are (docs/model.md section 2).
 
 `hdp`: each record's concentration is Gamma(a, b) and integrated out. Under `adaptive` (a, b) are learned, by slice
 steps on log (a / b) and log a; under `paper` they are fixed.

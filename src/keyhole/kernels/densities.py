@@ -1,4 +1,4 @@
-"""Log densities of what is learned in one dimension (MODEL.md sections 2 and 6), for slice steps.
+"""Log densities of what is learned in one dimension (docs/model.md section 2), for slice steps.
 
 STRENGTH  log lambda_j: Normal(log d_j, strength_sd^2) times the Dirichlet-multinomial likelihood of the answers
           of variable j over profiles,

@@ -1,4 +1,4 @@
-"""People that the rules exclude, imputed and counted, never one by one (MODEL.md section 5).
+"""People that the rules exclude, imputed and counted, never one by one (docs/model.md section 5).
 
 Given weights and profiles, the remainder broken until it hardly matters, p_c the probability of box c, n records:
     L ~ Gamma(n) / (1 - p_0),   n_c ~ Poisson(L p_c)      (a negative multinomial)

@@ -1,4 +1,4 @@
-"""Levels of the imputed answers (MODEL.md section 5, last step).
+"""Levels of the imputed answers (docs/model.md section 5).
 
 An imputed block of a type, in profile k, has level x of its set A with probability theta^(k)_x / theta^(k)_A, each
 variable for itself. For the counts behind theta only sums over blocks are needed.

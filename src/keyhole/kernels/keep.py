@@ -1,4 +1,4 @@
-"""A kept draw: all that the probability of a cell needs, with the remainder made explicit (MODEL.md section 7).
+"""A kept draw: all that the probability of a cell needs, with the remainder made explicit (docs/model.md section 8).
 
 The profiles not yet seen matter for people not yet seen. Sticks are broken, beta_new = beta_0 (1 - nu) with
 nu ~ Beta(gamma, 1) and theta ~ H, until the remainder holds less than 1/100 of a person; what is left counts as one

@@ -1,4 +1,4 @@
-"""Labels: MODEL.md section 3, step 2.
+"""Labels: docs/model.md section 3.
 
 For each table of each record, its answers moving together:
     profile k        with weight  beta_k prod over its answers of theta^(k)_v

@@ -1,4 +1,4 @@
-"""What profiles have in common (`adaptive`, MODEL.md section 6): base_strength lambda_j and base_level pi_j.
+"""What profiles have in common (`adaptive`, docs/model.md section 2): base_strength lambda_j and base_level pi_j.
 
 theta is integrated out of both, so they are drawn before it.
 lambda_j: slice step on its logarithm (densities.py).

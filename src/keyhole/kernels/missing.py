@@ -1,4 +1,4 @@
-"""Missing answers under rules: MODEL.md section 3.
+"""Missing answers under rules: docs/model.md section 3.
 
 Without rules a missing answer has no seat, and nothing here is used. With rules it keeps its seat, since what a record
 does not say still has to leave it possible. Given seats, labels and profiles its level has weight theta^(label)_v, all

@@ -1,4 +1,4 @@
-"""Profiles that come and go while answers and tables choose: MODEL.md section 3, step 3.
+"""Profiles that come and go while answers and tables choose: docs/model.md section 3.
 
 A profile not yet seen takes beta_new = beta_0 (1 - nu), nu ~ Beta(gamma, 1), and its rows theta are drawn
 given the answers that opened it: theta_j ~ Dirichlet(lambda_j pi_j + count).

@@ -1,4 +1,4 @@
-"""People drawn from the model, given weights and profiles, among those whom the rules allow (MODEL.md 4, 5 and 7b).
+"""People drawn from the model, given weights and profiles, among those whom the rules allow (docs/model.md section 5).
 
 The possible cells are disjoint boxes, so the n people are spread over boxes by a multinomial with their probabilities.
 In a box that confines f variables a person's number of blocks b has weight V(f, b) A(all, b); those who have a set S

@@ -1,4 +1,4 @@
-"""Profiles: tallies of the seating, profiles without tables, and the draw of theta (MODEL.md section 3, step 5).
+"""Profiles: tallies of the seating, profiles without tables, and the draw of theta (docs/model.md section 3).
 
 theta^(k)_j ~ Dirichlet(lambda_j pi_j + N_kj), N = level_count, lambda = base_strength, pi = base_level.
 """

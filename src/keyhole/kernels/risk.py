@@ -1,4 +1,4 @@
-"""From cell probabilities to risks (MODEL.md section 7).
+"""From cell probabilities to risks (docs/model.md section 8).
 
 With q the probability of a cell among possible people and M people outside the sample,
     r1 = (1 - q)^M,   r2 = E 1 / (1 + Binomial(M, q)) = (1 - (1 - q)^(M + 1)) / ((M + 1) q).

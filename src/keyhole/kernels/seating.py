@@ -1,4 +1,4 @@
-"""Prior weight of a seating: V(f, m) for f answers at m tables (MODEL.md section 3).
+"""Prior weight of a seating: V(f, m) for f answers at m tables (docs/model.md section 3).
 
 One concentration for all (`mixed`): V(f, m) = alpha^m Gamma(alpha) / Gamma(alpha + f).
 One for each record, integrated out (`hdp`): V(f, m) = E[the same] over alpha ~ Gamma(a, b), that is

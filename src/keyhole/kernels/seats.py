@@ -1,4 +1,4 @@
-"""Seats: MODEL.md section 3, step 1.
+"""Seats: docs/model.md section 3.
 
 For answer (i, j) of level v, all other seats fixed, m tables left in the record:
     join table t       with weight  s_t theta^(label t)_v

@@ -1,4 +1,4 @@
-"""Who takes part in a split or merge, and at which side: MODEL.md section 3b (splitmerge.py has the rest).
+"""Who takes part in a split or merge, and at which side: docs/model.md section 3 (splitmerge.py has the rest).
 
 Tables of records choose one after the other, in random order, with odds given what the sides hold so far (Dahl's
 sequential allocation). That is only the launching state of Jain and Neal (2004): further scans let every table choose

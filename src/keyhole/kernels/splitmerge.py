@@ -1,4 +1,4 @@
-"""Split, merge and part anew: MODEL.md section 3b. Jain-Neal with tables as observations, launched as in sides.py.
+"""Split, merge and part anew: docs/model.md section 3. Jain-Neal with tables as observations, launched as in sides.py.
 
 beta and theta are integrated out, so they are stale afterwards: they must be drawn anew before anything reads
 them. Table a is picked at random. Then, with probability 1/4, 1/4 and 1/2,

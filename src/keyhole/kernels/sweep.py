@@ -1,4 +1,4 @@
-"""One sweep: every conditional at least once, in the order of MODEL.md section 3.
+"""One sweep: every conditional at least once, in the order of docs/model.md section 3.
 
 gamma integrates the weights out and the base levels integrate the profiles out, so weights and profiles come last.
 """

@@ -1,4 +1,4 @@
-"""Weights of the profiles and their concentration (MODEL.md section 3, step 5).
+"""Weights of the profiles and their concentration (docs/model.md section 3).
 
 gamma | m, K by Escobar and West (1995), m tables in all and K profiles:
     eta ~ Beta(gamma + 1, m),  gamma ~ Gamma(a0 + K, b0 - log eta) with odds (a0 + K - 1) / (m (b0 - log eta)),

@@ -53,7 +53,7 @@ def simplify(grid: Grid, boxes: Sequence[Box]) -> list[Box]:
 
 
 def cover_cost(grid: Grid, boxes: Sequence[Box]) -> int:
-    """Estimate the work of exact probabilities (MODEL.md 4): 3^(f-1)/2 + 2^f K, f fixed variables, K = 32."""
+    """Estimate the work of exact sums (docs/model.md section 4): 3^(f-1)/2 + 2^f K, f fixed variables, K = 32."""
     return sum(3**fixed // 6 + 32 * 2**fixed for fixed in (len(fixed_variables(grid, box)) for box in boxes))
 
 
