@@ -286,7 +286,7 @@ def test_limits_missed_by_less_than_two_are_usable_and_the_interval_is_wider(rng
     assert found.message.startswith("USABLE: 4 chains that started from 1 to 100 profiles agree, but not to the last")
     for told in ("A longer run would move tau1 by less than ", "widened", "Not met yet: ", "(at least 1200)"):
         assert told in found.message
-    assert found.message.endswith("likely to be needed. Allow more with --time-limit.")
+    assert found.message.endswith("more. Allow more with --time-limit.")
     assert "NOT CONVERGED" not in found.message
     narrow, wide = summarise_risk(trace, "converged"), summarise_risk(trace, found.grade)
     for name in TAUS:
@@ -360,7 +360,7 @@ def test_the_time_still_needed_is_told(rng):
     found = diagnose(trace)
     more = found.verdict.numbers["seconds_more"]
     assert more == pytest.approx((draws_needed(found.gates) - 1.0) * 60.0)
-    assert f"About {more / 60:.0f} minutes more are likely to be needed." in found.message
+    assert f"It is likely to need about {more / 60:.0f} min more." in found.message
 
 
 # Drift.

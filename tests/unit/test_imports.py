@@ -8,7 +8,7 @@ import pytest
 import keyhole
 
 ROOT = Path(keyhole.__file__).parent
-SHARED = {"errors", "exports", "files", "locking", "seeds", "settings", "microdata", "zeros", "_version"}
+SHARED = {"errors", "exports", "files", "locking", "seeds", "settings", "microdata", "words", "zeros", "_version"}
 # Each layer may import itself, the layers below it, and what is shared.
 LAYERS = [
     {"kernels"},

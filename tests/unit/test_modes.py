@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from keyhole.commands.figures import explain_weights, group_table, number, rounded, tell_error
+from keyhole.commands.figures import explain_weights, group_table, tell_error
 from keyhole.risk import summarise_risk
 from keyhole.sampling import diagnose
 from keyhole.sampling.diagnostics import rhat
@@ -13,6 +13,7 @@ from keyhole.sampling.laws import interval
 from keyhole.sampling.modes import CUT, LINKED, group_chains
 from keyhole.sampling.stacking import NOTE, Stacking, share_weights
 from keyhole.sampling.trace import Trace
+from keyhole.words import number, rounded
 from tests.unit.traces import UNIQUES, make_trace
 
 
@@ -131,7 +132,7 @@ def test_too_few_draws_are_not_called_a_disagreement(rng):
     assert "not enough draws yet" in found.message
     assert "disagree" not in found.message
     assert "effective draws (at least 100)" in found.message
-    assert "more are likely to be needed. Allow more with --time-limit." in found.message
+    assert "It is likely to need about " in found.message
 
 
 def test_one_group_with_gates_that_fail_is_one_mode(rng):

@@ -17,7 +17,7 @@ import keyhole
 from keyhole.report import make_content
 from keyhole.report.render import TEMPLATES, content_json, make_environment, render
 from keyhole.report.svg import Scale, element, tick_words, ticks
-from keyhole.report.words import clean_name, number, one_in, percent, two_digits
+from keyhole.words import clean_name, number, one_in, percent, two_digits
 from tests.unit.report_results import KEYS, Observed, by_chain, interval, make_draws, make_result
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -339,7 +339,8 @@ def test_ticks_are_few_and_inside(low, high):
     [
         (number(12.1), "12"), (number(4.8175), "4.8"), (number(9.96), "10"), (number(7.0), "7"),
         (number(None), "not known"),
-        (number(float("nan")), "not known"), (percent(0.001), "< 1 %"), (percent(0.0), "0 %"), (percent(0.903), "90 %"),
+        (number(float("nan")), "not known"), (percent(0.0001), "< 0.1 %"), (percent(0.0), "0 %"),
+        (percent(0.903), "90.3 %"),
         (one_in(41.2, 1000), "about 1 in 24"), (one_in(12, 12), "nearly all"), (one_in(0, 10), None),
         (one_in(3, 100_000), "about 1 in 33,000"),
         (two_digits(0.0), "0"), (two_digits(0.5588), "0.56"), (two_digits(9.96), "10"), (two_digits(155.4), "160"),

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from keyhole.commands.screen import number, print_table
+from keyhole.commands.screen import print_table
 from keyhole.comparison import Given, Guess, Outcome, describe_estimator
+from keyhole.words import number
 
 COLUMNS = (
     "estimator",

@@ -85,7 +85,8 @@ def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -
 
 
 def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessment"]) -> None:
-    from keyhole.commands.screen import number, percent, print_table, sentences
+    from keyhole.commands.screen import print_table, sentences
+    from keyhole.words import number, percent
 
     with_rules = runs[RULES_RUN]
     click.echo()
@@ -123,7 +124,7 @@ def _what_failed(found: "Assessment") -> str:
 
 
 def _estimate(measure: Any) -> str:
-    from keyhole.commands.screen import number
+    from keyhole.words import number
 
     low, high = measure.interval
     return f"{number(measure.mean)} ({number(low)} to {number(high)})"

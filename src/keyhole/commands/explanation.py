@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from keyhole.commands.figures import number, with_interval
-from keyhole.report.words import plural
+from keyhole.commands.figures import with_interval
+from keyhole.words import number, plural
 
 SHOWN_VARIABLES = 4
 

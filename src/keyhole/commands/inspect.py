@@ -56,7 +56,8 @@ def command(
 
 
 def _print(found: "Inspection") -> None:
-    from keyhole.commands.screen import plural, print_table
+    from keyhole.commands.screen import print_table
+    from keyhole.words import plural
 
     body = [
         (

@@ -13,11 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from keyhole.commands.explanation import explain_rows
-from keyhole.commands.figures import explain_weights, group_table, rounded, tell_error
-from keyhole.commands.figures import number as number
+from keyhole.commands.figures import explain_weights, group_table, tell_error
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
-from keyhole.report.words import plural as plural
+from keyhole.words import number, percent, plural, rounded
 
 SHORT = 26
 ENVELOPE = (
@@ -88,11 +87,6 @@ def about(measure: dict[str, Any]) -> str:
         return f"{number(low)} to {number(high)} (NOT CONVERGED)"
     interval = f"{100 * measure['level']:.0f} % interval {number(low)} to {number(high)}"
     return f"about {rounded(measure['mean'], measure.get('mcse'))} ({interval})"
-
-
-def percent(share: float) -> str:
-    """A share in percent; what is there but rounds to nothing is not called nothing."""
-    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
 def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:

@@ -6,7 +6,8 @@ from typing import Any
 import click
 import numpy as np
 
-from keyhole.commands.screen import number, print_table
+from keyhole.commands.screen import print_table
+from keyhole.words import number
 
 
 def print_scores(result: dict[str, Any], folder: Path) -> None:

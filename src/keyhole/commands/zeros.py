@@ -119,9 +119,9 @@ def suggest(
     Example:
       keyhole zeros suggest survey.csv --keys AGE,MARST,EDUC --out rules.yaml
     """
-    from keyhole.commands.screen import plural
     from keyhole.errors import OutputError
     from keyhole.files import write_text
+    from keyhole.words import plural
     from keyhole.zeros import format_suggestions, suggest_zeros
 
     if out is not None and out.exists():
@@ -169,7 +169,8 @@ def boxes(
     Example:
       keyhole zeros boxes rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.commands.screen import percent, plural, print_json, print_table
+    from keyhole.commands.screen import print_json, print_table
+    from keyhole.words import percent, plural
     from keyhole.zeros import list_boxes, list_possible_boxes
 
     if raw_labels and out is None:
@@ -233,7 +234,8 @@ def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
 
 def _print_check(found: "ZerosCheck", records: int) -> None:
     """Print a line for each rule, then what they amount to and what to do."""
-    from keyhole.commands.screen import percent, plural, print_table
+    from keyhole.commands.screen import print_table
+    from keyhole.words import percent, plural
 
     title = ("Rule", "Says that nobody has", "Combinations", "Says nothing new", "Rows that contradict it")
     body = [

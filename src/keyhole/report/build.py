@@ -23,7 +23,7 @@ from keyhole.report.sections import (
 )
 from keyhole.report.terms import GLOSSARY
 from keyhole.report.verdict import make_verdict
-from keyhole.report.words import clean_name, duration, number, plural
+from keyhole.words import clean_name, duration, number, plural
 
 TITLE = "Disclosure risk of a file"
 

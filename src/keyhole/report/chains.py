@@ -5,8 +5,8 @@ from typing import Any
 from keyhole.report.content import ChainGroup, Convergence, GateRow
 from keyhole.report.pictures import Draws, draw_chains
 from keyhole.report.sections import Block, estimate
-from keyhole.report.words import clean_name, decimals, enumerate_words, number, percent, plural
 from keyhole.sampling.verdict import Verdict, describe_remedy
+from keyhole.words import clean_name, decimals, enumerate_words, number, percent, plural
 
 CERTAIN = "No sampling was needed: the answer follows from the file itself."
 RESUME = "--resume --time-limit 30m"

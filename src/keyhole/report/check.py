@@ -6,7 +6,7 @@ from typing import Any
 from keyhole.report.content import CheckRow, Kind, ModelCheck
 from keyhole.report.counts import Rule
 from keyhole.report.sections import Block, estimate
-from keyhole.report.words import clean_name, enumerate_words, number, plural
+from keyhole.words import clean_name, enumerate_words, number, plural
 
 CHECKED = {
     "sample_uniques": "records alone in the sample",

@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from keyhole.report.content import ChainsPicture, CheckRow, Distribution, Estimate, Source
 from keyhole.report.svg import WIDTH, Scale, axis, element, line, picture, polyline, rectangle, text
-from keyhole.report.words import number, percent
+from keyhole.words import number, percent
 
 MARGIN = 12.0
 STRIP = 46.0

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, RecordRow, RiskBand
 from keyhole.report.counts import Rule
-from keyhole.report.words import decimals, number, plural
+from keyhole.words import decimals, number, plural
 
 Floats = NDArray[np.float64]
 Draws = Mapping[str, Floats]

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from keyhole.files import json_text
 from keyhole.report import figures
 from keyhole.report.content import Content
-from keyhole.report.words import decimals, number, percent
+from keyhole.words import decimals, number, percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -18,7 +18,7 @@ from keyhole.report.content import (
     VariableRisk,
 )
 from keyhole.report.counts import SMALLEST, STEP, Count, Rule, round_population
-from keyhole.report.words import clean_name, number, percent, plural, two_digits
+from keyhole.words import clean_name, number, percent, plural, two_digits
 
 Block = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from keyhole.report.content import (
     VariableRisk,
     Verdict,
 )
-from keyhole.report.words import enumerate_words, number, one_in, percent
+from keyhole.words import enumerate_words, number, one_in, percent
 
 NAMED = 6
 UNDECIDED = "Blank values leave open whether further records are alone; they are not among these (Assumptions)."

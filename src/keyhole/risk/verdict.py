@@ -3,20 +3,16 @@
 from typing import TYPE_CHECKING
 
 from keyhole.settings import Settings
+from keyhole.words import number
 
 if TYPE_CHECKING:
     from keyhole.risk.fit import Check, TwoWay
 
 
-def count(value: float) -> str:
-    """A number of records."""
-    return f"{value:,.0f}"
-
-
 def span(check: "Check") -> str:
     """The interval of a check."""
     low, high = check.predicted.interval
-    return f"{count(low)} to {count(high)}"
+    return f"{number(low)} to {number(high)}"
 
 
 def explain_fit(
@@ -52,7 +48,7 @@ def explain_unseen(check: "Check", people: int) -> list[str]:
     if check.ok:
         return []
     told = (
-        f"Of {people:,} people drawn from the model {count(check.observed)} have a pair of key values that nobody in "
+        f"Of {people:,} people drawn from the model {number(check.observed)} have a pair of key values that nobody in "
         f"the file has; {span(check)} would be expected."
     )
     if check.observed > check.predicted.interval[1]:

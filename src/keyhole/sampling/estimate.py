@@ -20,6 +20,7 @@ from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, make_state_work
 from keyhole.sampling.workers import count_workers
 from keyhole.settings import Settings
+from keyhole.words import duration
 
 CAPACITY = 520
 """Profiles for which a chain has room at its start (`start_state`)."""
@@ -155,8 +156,8 @@ def describe_estimate(
     verdict = min(first_round * seconds_per_draw, last)
     why = "" if last == settings.time_limit else ": chains need that long to start"
     return (
-        f"About {tell_bytes(memory)} of memory at most; first verdict after about {tell_seconds(verdict)}, "
-        f"the last after {tell_seconds(last)} at the latest{why}."
+        f"About {tell_bytes(memory)} of memory at most; first verdict after about {duration(verdict)}, "
+        f"the last after {duration(last)} at the latest{why}."
     )
 
 
@@ -198,13 +199,6 @@ def free_memory() -> int | None:
 def tell_bytes(size: float) -> str:
     """Write a size in megabytes or gigabytes."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1.0):,.0f} MB"
-
-
-def tell_seconds(seconds: float) -> str:
-    """Write a duration in the unit that fits."""
-    if seconds < 100:
-        return f"{max(seconds, 1.0):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _bytes(arrays: tuple[object, ...]) -> int:

@@ -12,6 +12,7 @@ from keyhole.sampling.gates import Gate, draws_needed, shortfall
 from keyhole.sampling.laws import Estimate
 from keyhole.sampling.modes import Group
 from keyhole.sampling.trace import Trace
+from keyhole.words import duration, number, round_up
 
 Grade = Literal["converged", "usable", "not converged"]
 Reason = Literal["certain", "agree", "one chain", "few draws", "moving", "apart", "disagree"]
@@ -117,9 +118,9 @@ def describe_state(verdict: Verdict) -> str:
             f"{round_up(2.0 * n['end_error']):g}. Not met yet: {n['failed']}."
         )
     where = "is" if n["chains"] < 2 else "of all chains is"
-    between = figure(n["tau1_low"])
-    if figure(n["tau1_high"]) != between:
-        between = f"between {between} and {figure(n['tau1_high'])}"
+    between = number(n["tau1_low"])
+    if number(n["tau1_high"]) != between:
+        between = f"between {between} and {number(n['tau1_high'])}"
     known = f"So far the mean of tau1 {where} {between}."
     if verdict.reason == "one chain":
         return f"NOT CONVERGED. {known} One chain alone cannot show that it has converged."
@@ -147,16 +148,14 @@ def describe_use(verdict: Verdict) -> str:
     """Say which number is safe to use meanwhile."""
     if verdict.grade != "not converged":
         return ""
-    upper = figure(verdict.numbers["tau1_upper"])
+    upper = number(verdict.numbers["tau1_upper"])
     return f"Until then use {upper} as the upper limit of tau1, the largest of any chain; it may still rise."
 
 
 def describe_remedy(verdict: Verdict) -> str:
     """Say what to do, and how long it is likely to take."""
     more = verdict.numbers.get("seconds_more")
-    likely = (
-        "" if more is None else f"About {duration(more)} more {'is' if more < 1.5 else 'are'} likely to be needed. "
-    )
+    likely = "" if more is None else f"It is likely to need about {duration(more)} more. "
     match verdict.remedy:
         case "none":
             return ""
@@ -185,7 +184,7 @@ def name_groups(groups: Sequence[Group]) -> str:
     """Say what each group of chains estimates; with very many groups only how far they are apart."""
     if len(groups) > MOST_GROUPS:
         means = [group.tau1.mean for group in groups]
-        return f"tau1 is about {figure(min(means))} by one and {figure(max(means))} by another"
+        return f"tau1 is about {number(min(means))} by one and {number(max(means))} by another"
     return "tau1 is " + "; ".join(f"{about(group.tau1)} by {name_group(group)}" for group in groups)
 
 
@@ -234,24 +233,4 @@ def worst(gates: Sequence[Gate], kind: str) -> float:
 def about(estimate: Estimate) -> str:
     """The mean and the interval."""
     low, high = estimate.interval
-    return f"about {figure(estimate.mean)} ({figure(low)} to {figure(high)})"
-
-
-def figure(value: float) -> str:
-    """A count with one decimal where that says anything."""
-    return f"{value:,.1f}" if abs(value) < 10 and value != round(value) else f"{value:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, in words."""
-    if seconds < 90:
-        return f"{max(math.ceil(seconds), 1)} second{'' if seconds <= 1 else 's'}"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def round_up(error: float) -> float:
-    """Round an error up to one digit."""
-    if not math.isfinite(error) or error <= 0.0:
-        return error
-    step = 10.0 ** math.floor(math.log10(error))
-    return float(f"{math.ceil(error / step - 1e-9) * step:.1g}")
+    return f"about {number(estimate.mean)} ({number(low)} to {number(high)})"

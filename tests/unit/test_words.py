@@ -1,0 +1,66 @@
+"""One module words all numbers, and every reader of a result sees the same."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import keyhole
+from keyhole.words import duration, number, percent, round_up, rounded
+
+SOURCE = Path(keyhole.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((0, "0"), (0.03, "0.03"), (0.0004, "0.0004"), (0.26, "0.3"), (4.84, "4.8"), (7.0, "7"), (9.97, "10")),
+        *((1234.5, "1,234"), (None, "not known"), (float("nan"), "not known")),
+    ],
+)
+def test_numbers(value, shown):
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        *((0, "0 %"), (0.0003, "< 0.1 %"), (0.003, "0.3 %"), (0.05, "5 %"), (0.0504, "5 %"), (0.0994, "9.9 %")),
+        *((0.0996, "10 %"), (0.825, "82 %"), (0.903, "90.3 %"), (0.9999, "> 99.9 %"), (1, "100 %")),
+        (None, "not known"),
+    ],
+)
+def test_shares(share, shown):
+    assert percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.1, "1 s"), (45, "45 s"), (600, "10 min"), (7200, "2.0 h"), (5399, "90 min")]
+)
+def test_durations(seconds, shown):
+    assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [(18.26, 0.04, "18.3"), (18.26, 0.4, "18"), (18.26, 1.2, "20"), (0.031, 0.0004, "0.031"), (5.2, None, "5.2")],
+)
+def test_estimates_are_rounded_to_their_error(value, error, shown):
+    assert rounded(value, error) == shown
+
+
+@pytest.mark.parametrize(("error", "shown"), [(0.021, 0.03), (0.3, 0.3), (0.0, 0.0)])
+def test_errors_are_rounded_up(error, shown):
+    assert round_up(error) == shown
+
+
+def test_nobody_else_words_a_number_or_a_share():
+    """No second function of one of these names, anywhere."""
+    names = {"number", "percent", "rounded", "round_up", "two_digits", "decimals", "duration", "one_in", "plural"}
+    found = [
+        (path.relative_to(SOURCE).as_posix(), node.name)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name in names
+    ]
+    assert sorted(found) == sorted(("words.py", name) for name in names)
