@@ -13,8 +13,8 @@ from benchmarks.machine import ROOT, peak_megabytes
 from benchmarks.plain import time_plain_sweep
 from benchmarks.samples import ADULT_LEVELS, TEN_LEVELS, simulate_records
 from benchmarks.steps import Watches, make_timed_sweeps, run_one
+from keyhole.data import count_cells
 from keyhole.kernels.concentrations import fill_seating
-from keyhole.microdata import count_cells
 from keyhole.sampling.chain import Chain, advance, start_chain
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.settings import Settings

@@ -8,7 +8,7 @@ from tests.oracle.model import Draw, Hyper, Model
 
 from benchmarks.clock import time_repeatedly
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.seating import fill_mixed_seating
+from keyhole.kernels.eppf import fill_mixed_seating
 
 PROFILES = 20
 CATEGORIES = 4

@@ -23,13 +23,13 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.machine import ROOT
+from keyhole.data import count_cells, encode, read_microdata
+from keyhole.demo import simulate
+from keyhole.diagnostics.laws import Law
 from keyhole.errors import KeyholeError
-from keyhole.microdata import count_cells, encode, read_microdata
-from keyhole.risk import summarise_risk
-from keyhole.sampling import diagnose, run_chains
-from keyhole.sampling.laws import Law
+from keyhole.risk import diagnose, summarise_risk
+from keyhole.sampling import run_chains
 from keyhole.settings import Settings
-from keyhole.simulation import simulate
 from keyhole.zeros import read_zeros
 
 LEVELS = [5, 4, 4, 3]

@@ -9,8 +9,8 @@ from benchmarks.plain import time_plain_sweep
 from benchmarks.samples import Sample, list_samples, pose
 from benchmarks.steps import run_one
 from keyhole.kernels.sweep import run_sweeps
+from keyhole.risk.diagnosis import effective_draws
 from keyhole.sampling.chain import Chain, advance, start_chain
-from keyhole.sampling.convergence import effective_draws
 from keyhole.sampling.problem import Problem
 
 START = 20

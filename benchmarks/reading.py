@@ -18,7 +18,7 @@ SIZES = (2, 100, 50, 6, 12, 30, 5, 8, 4, 20)
 KEYS = [f"K{j}" for j in range(len(SIZES))]
 CHILD = """
 import json, resource, sys, time
-from keyhole.microdata import SourceOptions, count_cells, encode, read_microdata
+from keyhole.data import SourceOptions, count_cells, encode, read_microdata
 started = time.perf_counter()
 data = read_microdata(sys.argv[1], sys.argv[2], options=SourceOptions(query=sys.argv[3] or None))
 encode(data), count_cells(data.codes)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.machine import ROOT
+from keyhole.data import count_cells, encode, read_microdata
 from keyhole.errors import KeyholeError
 from keyhole.kernels.state import Integers, Records
-from keyhole.microdata import count_cells, encode, read_microdata
+from keyhole.sampling.predictive import draw_population
 from keyhole.sampling.problem import Problem, make_problem
-from keyhole.sampling.simulate import draw_population
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros, read_zeros
 
@@ -63,7 +63,7 @@ def read_sample(stem: str, n: int, rules: bool = False) -> Iterator[Sample]:
         microdata = read_microdata(path, list(about["levels"]), DATA / f"{stem}_codebook.json")
         zeros = None
         if rules:
-            importlib.import_module("keyhole.kernels.impossible")
+            importlib.import_module("keyhole.kernels.augmentation")
             zeros = read_zeros(DATA / f"{stem}_zeros.csv", microdata.variables)
     except (ImportError, KeyholeError) as error:
         print(f"  {name}: left out, {error}")

@@ -20,9 +20,9 @@ import numpy as np
 
 from benchmarks.machine import ROOT
 from benchmarks.samples import ADULT_LEVELS, DATA, TEN_LEVELS, Sample, encode_codes, read_sample, simulate_codes
-from keyhole.microdata import count_cells
-from keyhole.risk import summarise_risk
-from keyhole.sampling import diagnose, run_chains
+from keyhole.data import count_cells
+from keyhole.risk import diagnose, summarise_risk
+from keyhole.sampling import run_chains
 from keyhole.settings import Settings
 
 RESULTS = ROOT / "benchmarks" / "results" / "verdicts.jsonl"

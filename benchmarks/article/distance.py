@@ -17,12 +17,12 @@ from benchmarks.article.risk import cell_probabilities, estimate, find_uniques
 from benchmarks.article.state import State, start_state
 from benchmarks.article.steps import run_sweep
 from benchmarks.article.zeros import Condition, expand_boxes, run_sweep_with_zeros
+from keyhole.data import count_cells, encode, read_microdata
+from keyhole.demo import Simulation, simulate
 from keyhole.kernels.sweep import run_sweeps
-from keyhole.microdata import count_cells, encode, read_microdata
 from keyhole.sampling.chain import run_one_sweep, start_chain
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import make_settings
-from keyhole.simulation import Simulation, simulate
 from keyhole.zeros import read_zeros
 
 LEVELS = [6, 4, 5, 4, 3]

@@ -18,8 +18,7 @@ from benchmarks.article.published import (
     ZEROS_MODELLED,
     Published,
 )
-from keyhole.demo import count_truth
-from keyhole.simulation import simulate
+from keyhole.demo import count_truth, simulate
 
 LEVELS = [5, 2, 6, 5, 11, 3, 2, 2]
 PROFILES, PEOPLE = 15, 712_174

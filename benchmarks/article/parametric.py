@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.article.experiments import Experiment, run
+from keyhole.data import count_cells, encode, read_microdata
 from keyhole.kernels.state import no_rules
-from keyhole.microdata import count_cells, encode, read_microdata
+from keyhole.risk.stacking import find_log_densities
 from keyhole.sampling import run_chains
-from keyhole.sampling.stacking import find_log_densities
 from keyhole.settings import make_settings
 
 RANGE = (1, 2, 3, 5, 8, 12, 15, 20, 30, 60)

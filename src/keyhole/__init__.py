@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from keyhole._version import __version__
 
 if TYPE_CHECKING:
-    from keyhole.assess import assess
-    from keyhole.assessment import Assessment
+    from keyhole.api import assess
     from keyhole.errors import (
         CodebookError,
         InputError,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
         RulesError,
         SettingsError,
     )
-    from keyhole.results import load
+    from keyhole.results import Assessment, load
     from keyhole.settings import Settings
 
 __all__ = [
@@ -43,7 +42,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Assessment": "keyhole.assessment",
+    "Assessment": "keyhole.results",
     "CodebookError": "keyhole.errors",
     "InputError": "keyhole.errors",
     "KeyholeError": "keyhole.errors",
@@ -52,7 +51,7 @@ _HOME = {
     "RulesError": "keyhole.errors",
     "Settings": "keyhole.settings",
     "SettingsError": "keyhole.errors",
-    "assess": "keyhole.assess",
+    "assess": "keyhole.api",
     "load": "keyhole.results",
 }
 
@@ -62,8 +61,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'keyhole' has no attribute '{name}'")
     value = getattr(importlib.import_module(_HOME[name]), name)
-    # The import has just bound the module `keyhole.assess` to this name; the function takes its place.
-    # So nobody else may import that module (tests/unit/test_imports.py).
     globals()[name] = value
     return value
 

@@ -7,11 +7,11 @@ import pytest
 from benchmarks import coverage
 from scipy import stats
 
+from keyhole.demo import simulate
+from keyhole.diagnostics.laws import Law
 from keyhole.errors import KeyholeError
-from keyhole.sampling.laws import Law
-from keyhole.sampling.simulate import draw_population
+from keyhole.sampling.predictive import draw_population
 from keyhole.settings import Settings
-from keyhole.simulation import simulate
 
 
 def make_law(point, below, whole) -> Law:
@@ -85,7 +85,7 @@ def test_people_with_rules_follow_the_law_of_possible_people(rules):
     Given the parameters people are independent, so the first possible ones of a population without rules have the law
     that a population with rules must have. Chi-square at 1e-5 (fixed seed).
     """
-    from keyhole.microdata import Variable
+    from keyhole.data import Variable
     from keyhole.zeros import read_zeros
 
     zeros = read_zeros(rules, [Variable("K1", ("1", "2", "3")), Variable("K2", ("1", "2"))])

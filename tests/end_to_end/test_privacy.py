@@ -234,7 +234,7 @@ def test_an_interrupt_while_writing_leaves_nothing_behind(run, folder, monkeypat
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keyhole.results.write_draws", interrupted)
+    monkeypatch.setattr("keyhole.results.folder.write_draws", interrupted)
     assert run(*wanted, "--seed", "2").status == 130
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

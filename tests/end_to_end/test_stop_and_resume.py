@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from keyhole.cli import main
-from keyhole.sampling import blocks
+from keyhole.sampling import runner as blocks
 from tests.unit.short_runs import digest
 from tests.unit.short_runs import run as run_short
 from tests.unit.test_checkpoint import StopAfter

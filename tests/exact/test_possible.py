@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import chi2
 
 from keyhole.kernels.cells import make_cell_work
-from keyhole.kernels.possible import draw_possible_people
-from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.population import draw_possible_people
 from keyhole.kernels.state import no_rules
-from keyhole.sampling.rules import make_rules
+from keyhole.sampling.layout import make_rules
 from tests.oracle.model import Draw, Model, draw_from_prior
 from tests.oracle.rejection import World, draw_person, find_box
 from tests.oracle.risk import plain_cell_probability

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keyhole.cli import group
 from keyhole.commands.config import read_config
-from keyhole.microdata import SourceOptions, inspect_source, read_codebook, read_microdata
+from keyhole.data import SourceOptions, inspect_source, read_codebook, read_microdata
 from keyhole.zeros import read_zeros
 from tests.fuzz.hostile import CANARY, band_specs, judge, rows_by_the_book, seeded_table, seeds, tables, values
 from tests.unit.formats import write

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Rules
-from keyhole.sampling.rules import make_rules
+from keyhole.sampling.layout import make_rules
 
 Box = dict[int, set[int]]
 """Categories by variable; a variable that is not named may be anything."""

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.keep import fill_kept, make_kept
+from keyhole.kernels.freeze import fill_kept, make_kept
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.risk import draw_matches
 from keyhole.kernels.state import Prior, Records, State
 from keyhole.kernels.sweep import run_sweeps
-from keyhole.sampling.evaluate import share_possible
+from keyhole.sampling.predict import share_possible
 from keyhole.sampling.start import start_state
 from tests.oracle import risk as oracle
 from tests.statistical.boxes import Box, find_possible, make_box_rules

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answers
+from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
-from keyhole.kernels.impossible import draw_impossible
-from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships, draw_memberships_sometimes
+from keyhole.kernels.marginal_seats import draw_memberships, draw_memberships_sometimes
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.splitmerge import draw_splits_and_merges
+from keyhole.kernels.split_merge import draw_splits_and_merges
 from keyhole.kernels.state import Prior
 from keyhole.kernels.sweep import run_sweep
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights

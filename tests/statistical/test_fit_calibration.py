@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import binom
 
 import keyhole
+from keyhole.data import count_cells
 from keyhole.kernels.state import Records
-from keyhole.microdata import count_cells
 from keyhole.risk import check_fit
 from keyhole.sampling import run_chains
-from keyhole.sampling.simulate import draw_population
+from keyhole.sampling.predictive import draw_population
 from keyhole.settings import make_settings
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pyreadstat
 
-from keyhole.microdata import Microdata, SourceOptions, read_microdata, statistical_child
+from keyhole.data import Microdata, SourceOptions, read_microdata, statistical_child
 
 QUERY = "SELECT * FROM people"
 
@@ -68,4 +68,4 @@ def run_child_here(monkeypatch: Any) -> None:
             status = statistical_child.main()
         return SimpleNamespace(returncode=status, stdout=packed.getvalue())
 
-    monkeypatch.setattr("keyhole.microdata.statistical.subprocess.run", run)
+    monkeypatch.setattr("keyhole.data.statistical.subprocess.run", run)

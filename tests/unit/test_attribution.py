@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 import keyhole
-from keyhole.microdata import count_cells
+from keyhole.data import count_cells
 from keyhole.risk import Risk
 from keyhole.risk.attribution import FEWEST_DRAWS, MOST_DRAWS, choose_draws, describe_thresholds, rank_uniques
-from keyhole.risk.coarser import ask
 from keyhole.risk.households import find_household_risk
 from keyhole.risk.measures import certain_measure
+from keyhole.risk.release import ask
 from keyhole.sampling.events import leave_out
 
 QUICK = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}

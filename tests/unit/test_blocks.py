@@ -8,9 +8,11 @@ import pytest
 
 from keyhole.errors import KeyholeError
 from keyhole.kernels.state import State
-from keyhole.sampling import Notice, Progress, blocks, chain, rounds, workers
+from keyhole.sampling import Notice, Progress, chain, workers
+from keyhole.sampling import runner as blocks
+from keyhole.sampling import runner as rounds
 from keyhole.sampling.chain import Position, find_position, run_block, start_chain
-from keyhole.sampling.history import Thinned, add_block, start_history
+from keyhole.sampling.trace import Thinned, add_block, start_history
 from tests.unit.short_runs import digest, make_short_problem, run
 
 FOREVER = 1e9

@@ -15,12 +15,12 @@ from keyhole.kernels import jit
 
 SCRIPT = """
 import numpy as np
-from keyhole.kernels.draws import draw_log_beta, draw_log_gamma
+from keyhole.kernels.distributions import draw_log_beta, draw_log_gamma
 from keyhole.kernels.jit import CACHE_FOLDER
 print(draw_log_beta(np.random.default_rng(1), 2.0, 3.0), CACHE_FOLDER)
 """
 CALLER = """
-from keyhole.kernels.draws import log_rising
+from keyhole.kernels.distributions import log_rising
 from keyhole.kernels.jit import kernel
 
 @kernel

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.estimators import (
-    count_people_in_cells,
-    importance_probabilities,
-    monte_carlo_probabilities,
-)
-from keyhole.kernels.keep import Kept, fill_kept, make_kept
+from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.freeze import Kept, fill_kept, make_kept
+from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
 from keyhole.kernels.population import draw_people
-from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Records
 from keyhole.sampling.start import empty_state, make_prior
 from tests.oracle import plain_cell_probability

@@ -18,7 +18,7 @@ from keyhole.classical.poisson import measure_misfit, risk_alone, risk_match
 from keyhole.classical.sample import make_deadline
 from keyhole.classical.tables import fit_table
 from keyhole.classical.uniqueness import estimate_cells, slide_counts
-from keyhole.microdata import Variable, read_microdata
+from keyhole.data import Variable, read_microdata
 from keyhole.zeros import read_zeros
 
 LIMIT = 4.5  # standard errors; fewer than 30 comparisons here

@@ -11,7 +11,7 @@ import pytest
 
 import keyhole
 from keyhole.cli import COMMANDS, group, main
-from keyhole.sampling.verdict import Verdict
+from keyhole.risk.advice import Verdict
 from keyhole.settings import option_names
 from tests.unit.test_settings import BAD
 

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from keyhole.data import Microdata, Variable, encode
 from keyhole.errors import SettingsError
-from keyhole.microdata import Microdata, Variable, encode
-from keyhole.risk.coarsening import make_coarsening
-from keyhole.risk.coarser import Basis, answer, ask, get_kept
-from keyhole.sampling.evaluate import find_possible_share, find_probabilities
-from keyhole.sampling.event_probabilities import find_event_probabilities
+from keyhole.risk.release import Basis, answer, ask, get_kept, make_coarsening
 from keyhole.sampling.events import leave_out, make_events
+from keyhole.sampling.predict import find_event_probabilities, find_possible_share, find_probabilities
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import Settings
 from keyhole.zeros import read_zeros
@@ -200,7 +198,7 @@ def test_with_very_many_variables_probabilities_are_estimated(rng, tmp_path, mon
     question = ask(basis, leave_out(LEVELS, 3))
     kept = get_kept(basis, 0)
     exact = find_event_probabilities(rng, kept, question.events, {})
-    monkeypatch.setattr("keyhole.sampling.event_probabilities.EXACT_STEPS", 0)
+    monkeypatch.setattr("keyhole.sampling.predict.EXACT_STEPS", 0)
     batches = np.array([find_event_probabilities(rng, kept, question.events, {}) for _ in range(60)])
     error = batches.std(axis=0, ddof=1) / np.sqrt(60)
     assert (error > 0).any()

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from keyhole.cli import main
-from keyhole.comparison import ESTIMATORS, choose_estimators, prepare, run_estimator
 from keyhole.errors import SettingsError
+from keyhole.evaluation.comparison import ESTIMATORS, choose_estimators, prepare, run_estimator
 from tests.unit.formats import write
 
 CLASSICAL_ONLY = "loglinear-main,loglinear-two-way,individual-risk,pitman,zayatz,dankar,k-anonymity"

@@ -7,7 +7,7 @@ import pytest
 
 import keyhole
 from keyhole.cli import group, main
-from keyhole.commands.gates import crossed, parse_gates
+from keyhole.commands.assess import crossed, parse_gates
 from keyhole.errors import SettingsError
 
 GOOD = "AGE,SEX,W,HH\n" + "".join(f"{i % 4 + 1},{'mf'[i % 2]},2,{i // 2}\n" for i in range(100)) + "9,m,2,0\n"
@@ -197,7 +197,7 @@ def test_gates_that_make_no_sense(text):
 def test_a_gate_is_told_before_missing_convergence(run, monkeypatch, tmp_path):
     from dataclasses import replace
 
-    from keyhole.sampling.verdict import Verdict
+    from keyhole.risk.advice import Verdict
 
     real = keyhole.assess
 

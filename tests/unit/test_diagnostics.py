@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from keyhole.sampling.diagnostics import effective_draws, monte_carlo_error, monte_carlo_errors, rhat
+from keyhole.diagnostics.series import effective_draws, monte_carlo_error, monte_carlo_errors, rhat
 
 CASES = 100
 KINDS = ("normal", "shifted", "heavy", "correlated", "ties", "constant", "one chain", "NaN", "stuck", "short")

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammainc, gammaln
 from scipy.stats import beta, chi2, kstest
 
-from keyhole.kernels import draws
+from keyhole.kernels import distributions as draws
 
 LEVEL = 1e-6
 

@@ -9,7 +9,7 @@ import pytest
 from keyhole.errors import InputError
 from keyhole.kernels.partitions import make_partitions
 from keyhole.kernels.state import Records
-from keyhole.sampling import estimate
+from keyhole.sampling import preflight as estimate
 from keyhole.sampling.chain import start_chain
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import make_settings
@@ -67,7 +67,7 @@ def test_sizes_in_words(size, told):
 MEASURE = """
 import sys
 from keyhole.cli import main
-from keyhole.sampling.estimate import peak_memory
+from keyhole.sampling.preflight import peak_memory
 try:
     main()
 finally:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.exports import TRIGGERS, csv_text, disarm, rearm
-from keyhole.microdata.columns import NUMBER
+from keyhole.data.columns import NUMBER
+from keyhole.files import TRIGGERS, csv_text, disarm, rearm
 
 # Text that likes to start with what spreadsheets look for.
 LABELS = st.builds(

@@ -9,11 +9,22 @@ from scipy.stats import binom
 
 from keyhole.kernels.state import Records
 from keyhole.risk import check_fit
-from keyhole.risk.fit import Check, Predicted, TwoWay, check_count, check_distances, check_unseen, count_sizes, left_out
-from keyhole.risk.margins import MOST_PAIRS, choose_pairs, compare_margins
-from keyhole.risk.verdict import explain_fit
+from keyhole.risk.advice import explain_fit
+from keyhole.risk.fit import (
+    MOST_PAIRS,
+    Check,
+    Predicted,
+    TwoWay,
+    check_count,
+    check_distances,
+    check_unseen,
+    choose_pairs,
+    compare_margins,
+    count_sizes,
+    left_out,
+)
 from keyhole.sampling import Trace
-from keyhole.sampling.replicates import draw_replicates
+from keyhole.sampling.predictive import draw_replicates
 from keyhole.settings import make_settings
 
 LEVELS = (3, 4, 5)

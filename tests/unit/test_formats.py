@@ -12,9 +12,9 @@ import pyreadstat
 import pytest
 
 import keyhole
+from keyhole.data import BLANK, SourceOptions, Variable, count_cells, read_microdata
 from keyhole.errors import CodebookError, InputError, SettingsError
 from keyhole.files import json_text
-from keyhole.microdata import BLANK, SourceOptions, Variable, count_cells, read_microdata
 from tests.unit.formats import QUERY, options, read, run_child_here, write
 
 KEYS = "AGE,SEX,REGION,EDUC"
@@ -134,7 +134,7 @@ def test_a_crash_of_the_library_is_one_line(people, tmp_path, monkeypatch):
     source = write(people, tmp_path, "sav")
     child = tmp_path / "child.py"
     child.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    monkeypatch.setattr("keyhole.microdata.statistical.statistical_child.__file__", str(child))
+    monkeypatch.setattr("keyhole.data.statistical_child.__file__", str(child))
     with pytest.raises(InputError, match="not a readable SPSS file"):
         read(source, KEYS)
 
@@ -415,7 +415,7 @@ def test_a_want_of_memory_is_not_called_bad_input(people, tmp_path, monkeypatch)
             with pytest.raises(MemoryError):
                 read_microdata(people, KEYS)
     source = write(people, tmp_path, "db").replace("sqlite://", "sqlite+pysqlite://")
-    monkeypatch.setattr("keyhole.microdata.database._collect", refuse)
+    monkeypatch.setattr("keyhole.data.database._collect", refuse)
     with pytest.raises(MemoryError):
         read(source, KEYS)
 
@@ -446,7 +446,7 @@ def test_a_gzip_bomb_is_refused_at_once_with_little_memory(tmp_path):
         "import sys, time\n"
         "from benchmarks.machine import peak_megabytes\n"
         "from keyhole.errors import InputError\n"
-        "from keyhole.microdata import read_microdata\n"
+        "from keyhole.data import read_microdata\n"
         "started, before = time.process_time(), peak_megabytes()\n"
         "try:\n    read_microdata(sys.argv[1], 'A,B')\n"
         "except InputError as error:\n    print('200 times' in str(error), time.process_time() - started,\n"
@@ -467,7 +467,7 @@ def test_gzip_that_is_no_table(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"A,B\n1,2\n1,3\n" * 100)[:-12])
     with pytest.raises(InputError, match="cut off or damaged"):
         read(str(path), "A")
-    monkeypatch.setattr("keyhole.microdata.opening.unpack_gzip.__defaults__", (100,))
+    monkeypatch.setattr("keyhole.data.opening.unpack_gzip.__defaults__", (100,))
     path.write_bytes(gzip.compress(b"A,B\n" + b"1,2\n" * 1000))
     with pytest.raises(InputError, match="unpacks to more than"):
         read(str(path), "A")

@@ -7,12 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keyhole.files import json_text
-from keyhole.risk import summarise_risk
-from keyhole.risk.measures import ERRORS, measure
-from keyhole.sampling import Trace, diagnose
-from keyhole.sampling.convergence import read_diagnosis
-from keyhole.sampling.gates import (
+from keyhole.diagnostics.gates import (
     DRIFT_LIMIT,
     END_LIMIT,
     FEWEST_IN_WINDOW,
@@ -25,7 +20,6 @@ from keyhole.sampling.gates import (
     at_least,
     at_most,
     check_drift,
-    check_gates,
     check_known,
     check_mean,
     draws_needed,
@@ -33,7 +27,12 @@ from keyhole.sampling.gates import (
     is_usable,
     may_stop,
 )
-from keyhole.sampling.laws import law_of_matches
+from keyhole.diagnostics.laws import law_of_matches
+from keyhole.files import json_text
+from keyhole.risk import diagnose, summarise_risk
+from keyhole.risk.diagnosis import check_gates, read_diagnosis
+from keyhole.risk.measures import ERRORS, measure
+from keyhole.sampling import Trace
 from keyhole.settings import make_settings
 from keyhole.summary import describe_convergence
 from tests.unit.traces import UNIQUES, make_trace

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from keyhole.cli import main
+from keyhole.data import SourceOptions, inspect_source
 from keyhole.errors import InputError, SettingsError
-from keyhole.microdata import SourceOptions, inspect_source
 from tests.unit.formats import QUERY, run_child_here, write
 
 CANARY = "zzcanaryzz"
@@ -60,8 +60,8 @@ def test_variables_are_recognised(people, tmp_path, kind):
 
 def test_labels_are_shown_and_more_columns_than_fit_at_once(rng, tmp_path, monkeypatch):
     run_child_here(monkeypatch)
-    monkeypatch.setattr("keyhole.microdata.inspection.FIRST_COLUMNS", 2)
-    monkeypatch.setattr("keyhole.microdata.inspection.VALUES_AT_ONCE", 1)
+    monkeypatch.setattr("keyhole.data.inspection.FIRST_COLUMNS", 2)
+    monkeypatch.setattr("keyhole.data.inspection.VALUES_AT_ONCE", 1)
     frame = pl.DataFrame({f"V{i}": rng.integers(1, 4, 30) for i in range(3)})
     labels = {"V0": {1: "one", 2: "two", 5: "five"}}
     source = write(frame, tmp_path, "sav", variable_value_labels=labels, column_labels={"V2": "Third"})

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
-from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.state import Records, State
 from keyhole.kernels.sweep import run_sweep, run_sweeps
 from keyhole.sampling.start import make_prior, start_state

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from keyhole.diagnostics.laws import Law, count_laws, law_of_matches, law_of_uniques
+from keyhole.diagnostics.series import monte_carlo_error
 from keyhole.kernels.risk import fill_law, fill_risks, find_variances
-from keyhole.sampling.diagnostics import monte_carlo_error
-from keyhole.sampling.laws import Law, count_laws, law_of_matches, law_of_uniques
 
 POPULATIONS = 40_000
 

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from keyhole.errors import OutputError
-from keyhole.locking import LOCK, locked
+from keyhole.files import LOCK, locked
 
-HOLD = "import sys, time, pathlib; from keyhole.locking import locked\nwith locked(pathlib.Path(sys.argv[1])):\n"
+HOLD = "import sys, time, pathlib; from keyhole.files import locked\nwith locked(pathlib.Path(sys.argv[1])):\n"
 
 
 def hold(folder):

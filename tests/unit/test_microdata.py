@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keyhole.data import BLANK, Microdata, Variable, count_cells, encode, read_codebook, read_microdata
 from keyhole.errors import CodebookError, InputError, KeyholeError
-from keyhole.microdata import BLANK, Microdata, Variable, count_cells, encode, read_codebook, read_microdata
 
 CSV = "AGE,SEX,NAME\n2,m,anna\n10,f,bert\n1,f,anna\n2,,bert\n"
 CANARY = "zzcanaryzz"
@@ -344,7 +344,7 @@ def test_a_million_records_are_read_in_seconds(tmp_path, rng):
     code = (
         "import sys, time\n"
         "from benchmarks.machine import peak_megabytes\n"
-        "from keyhole.microdata import count_cells, encode, read_codebook, read_microdata\n"
+        "from keyhole.data import count_cells, encode, read_codebook, read_microdata\n"
         "started = time.perf_counter()\n"
         "data = read_microdata(sys.argv[1], [f'K{j}' for j in range(10)])\n"
         "encode(data), count_cells(data.codes)\n"

@@ -14,12 +14,12 @@ from scipy.stats import chisquare
 
 import keyhole
 from keyhole.cli import main
+from keyhole.data import SourceOptions, count_cells, encode, read_microdata
 from keyhole.errors import SettingsError
 from keyhole.kernels.missing import draw_missing
-from keyhole.microdata import SourceOptions, count_cells, encode, read_microdata
-from keyhole.risk.coarser import ask, get_kept
-from keyhole.sampling.evaluate import find_possible_share, find_probabilities
+from keyhole.risk.release import ask, get_kept
 from keyhole.sampling.events import leave_out
+from keyhole.sampling.predict import find_possible_share, find_probabilities
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import Settings, make_settings
 from tests.oracle import plain_cell_probability

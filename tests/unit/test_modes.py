@@ -5,13 +5,12 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from keyhole.commands.figures import explain_weights, group_table, tell_error
-from keyhole.risk import summarise_risk
-from keyhole.sampling import diagnose
-from keyhole.sampling.diagnostics import rhat
-from keyhole.sampling.laws import interval
-from keyhole.sampling.modes import CUT, LINKED, group_chains
-from keyhole.sampling.stacking import NOTE, Stacking, share_weights
+from keyhole.commands.screen import explain_weights, group_table, tell_error
+from keyhole.diagnostics.groups import CUT, LINKED, group_chains
+from keyhole.diagnostics.laws import interval
+from keyhole.diagnostics.series import rhat
+from keyhole.risk import diagnose, summarise_risk
+from keyhole.risk.stacking import NOTE, Stacking, share_weights
 from keyhole.sampling.trace import Trace
 from keyhole.words import number, rounded
 from tests.unit.traces import UNIQUES, make_trace

@@ -10,14 +10,15 @@ import pytest
 
 import keyhole
 from keyhole.commands.demo import _what_failed
-from keyhole.microdata import encode, read_microdata
+from keyhole.data import encode, read_microdata
 from keyhole.report import make_content
-from keyhole.risk import attribution, check_half, self_check, summarise_risk
-from keyhole.risk.coarser import FEWEST_TO_GRADE, answer, ask, grade_release
+from keyhole.risk import attribution, check_half, diagnose, summarise_risk
+from keyhole.risk import half_sample as self_check
+from keyhole.risk.advice import describe_remedy
 from keyhole.risk.households import find_household_risk
-from keyhole.sampling import Trace, diagnose
+from keyhole.risk.release import FEWEST_TO_GRADE, answer, ask, grade_release
+from keyhole.sampling import Trace
 from keyhole.sampling.events import leave_out
-from keyhole.sampling.verdict import describe_remedy
 from keyhole.settings import make_settings
 from tests.unit.report_results import make_result
 from tests.unit.traces import UNIQUES, make_trace

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import keyhole
-from keyhole.classical.quick import QUICK
-from keyhole.comparison import compare, prepare
+from keyhole.classical.catalogue import QUICK
+from keyhole.evaluation.comparison import compare, prepare
 from keyhole.report import make_content
 
 RUN = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}

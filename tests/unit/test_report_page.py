@@ -15,8 +15,8 @@ import pytest
 
 import keyhole
 from keyhole.report import make_content
+from keyhole.report.figures import Scale, element, tick_words, ticks
 from keyhole.report.render import TEMPLATES, content_json, make_environment, render
-from keyhole.report.svg import Scale, element, tick_words, ticks
 from keyhole.words import clean_name, number, one_in, percent, two_digits
 from tests.unit.report_results import KEYS, Observed, by_chain, interval, make_draws, make_result
 

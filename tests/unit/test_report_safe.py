@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from keyhole.report import make_content
-from keyhole.report.counts import Count, count_safely, round_population
+from keyhole.report.content import Count, count_safely, round_population
 from keyhole.report.render import content_json, render
 from tests.unit.report_results import HASH, HandMade, Observed, make_records, make_result, make_summary
 

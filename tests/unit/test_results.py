@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import keyhole
-from keyhole.draws_file import read_draws, write_draws
 from keyhole.errors import OutputError
-from keyhole.results import DATA, INTERNAL_REPORT, MANIFEST, OUTPUTS, REPORT, check_output, sweep_staging
+from keyhole.results.draws_file import read_draws, write_draws
+from keyhole.results.folder import DATA, INTERNAL_REPORT, MANIFEST, OUTPUTS, REPORT, check_output, sweep_staging
 
 FRAME = pl.DataFrame({"A": [1, 1, 2, 3], "B": ["x", "x", "y", "zzcanaryzz"]})
 
@@ -175,7 +175,7 @@ def test_a_failed_write_leaves_the_old_result(assessment, tmp_path, monkeypatch)
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("keyhole.results.write_draws", full_disk)
+    monkeypatch.setattr("keyhole.results.folder.write_draws", full_disk)
     with pytest.raises(OutputError, match="No space left"):
         keyhole.assess(FRAME, "A", population=4).save(tmp_path / "r")
     with pytest.raises(OutputError, match="No space left"):

@@ -9,9 +9,9 @@ import pytest
 
 import keyhole
 from keyhole.cli import main
-from keyhole.microdata import encode, read_microdata
+from keyhole.data import encode, read_microdata
 from keyhole.risk import check_half
-from keyhole.risk.self_check import count_matches
+from keyhole.risk.half_sample import count_matches
 from keyhole.settings import make_settings
 
 QUICK = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}

@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from keyhole.data import Variable
 from keyhole.kernels.state import Records, no_rules
-from keyhole.microdata import Variable
+from keyhole.risk.diagnosis import weigh_groups
+from keyhole.risk.stacking import choose_cells, find_log_densities, leave_one_out, maximise_score, weigh_chains
 from keyhole.sampling import Trace, run_chains
-from keyhole.sampling.convergence import weigh_groups
-from keyhole.sampling.rules import make_rules
-from keyhole.sampling.stacking import (
-    choose_cells,
-    find_log_densities,
-    leave_one_out,
-    maximise_score,
-    weigh_chains,
-)
+from keyhole.sampling.layout import make_rules
 from keyhole.settings import make_settings
 from keyhole.zeros import Zeros, read_zeros
 
@@ -146,7 +140,7 @@ def test_a_chain_that_predicts_badly_has_hardly_any_weight(records, trace):
 
 
 def test_weights_of_groups_add_up(records, trace):
-    from keyhole.sampling import diagnose
+    from keyhole.risk import diagnose
 
     found = diagnose(trace)
     apart = replace(found, modes=2, groups=tuple(replace(found.groups[0], chains=(chain,)) for chain in (1, 2)))

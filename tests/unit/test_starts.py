@@ -8,13 +8,14 @@ import pytest
 from keyhole.errors import Stopped
 from keyhole.kernels.state import Records
 from keyhole.kernels.sweep import run_sweeps
-from keyhole.sampling import Progress, blocks, run_chains
+from keyhole.sampling import Progress, run_chains
+from keyhole.sampling import runner as blocks
 from keyhole.sampling.chain import find_position, run_block, start_chain
 from keyhole.sampling.problem import START_SWEEPS, count_start_sweeps, make_problem
 from keyhole.sampling.start import start_state
 from keyhole.settings import make_settings
 from keyhole.zeros.boxes import confine, make_grid
-from keyhole.zeros.rule import Rule
+from keyhole.zeros.rule_files import Rule
 from keyhole.zeros.zeros import make_zeros
 from tests.unit.short_runs import SHORT, SIZES, digest, make_data
 

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from keyhole.cli import main
+from keyhole.data import SourceOptions
 from keyhole.errors import SettingsError
-from keyhole.microdata import SourceOptions
-from keyhole.validation import validate
-from keyhole.validation.plot import draw_plot
-from keyhole.validation.population import count_people, encode_rows, open_population, take_rows
-from keyhole.validation.scoring import calibrate, score
+from keyhole.evaluation import validate
+from keyhole.evaluation.plot import draw_plot
+from keyhole.evaluation.population import count_people, encode_rows, open_population, take_rows
+from keyhole.evaluation.scoring import calibrate, score
 from tests.unit.formats import write
 
 KEYS = ["A", "B", "C", "D"]
@@ -41,7 +41,7 @@ def brute_counts(people):
 
 
 def test_cells_are_counted_as_by_hand(file, people, monkeypatch):
-    monkeypatch.setattr("keyhole.validation.population.BATCH", 700)
+    monkeypatch.setattr("keyhole.evaluation.population.BATCH", 700)
     population = open_population(file, KEYS, None)
     assert population.people == 3000
     rows = np.array([0, 3, 699, 700, 1500, 2999])

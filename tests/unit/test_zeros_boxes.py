@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keyhole.data import Variable
 from keyhole.errors import RulesError
-from keyhole.microdata import Variable
 from keyhole.zeros import list_boxes, list_possible_boxes, read_zeros
 from keyhole.zeros.boxes import (
     Box,
@@ -19,16 +19,17 @@ from keyhole.zeros.boxes import (
     confine,
     contains,
     count_cells,
+    is_covered,
     is_empty,
     make_grid,
     meets,
     merge,
     pack,
+    partition,
     subtract,
     unpack,
 )
 from keyhole.zeros.cover import count_union, cover_complement, cover_union, simplify
-from keyhole.zeros.partition import is_covered, partition
 from tests.oracle import boxes as oracle
 
 CASES = settings(max_examples=300)

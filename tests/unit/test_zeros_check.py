@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.microdata import Microdata, Variable
+from keyhole.data import Microdata, Variable
 from keyhole.zeros import check_zeros, describe_contradictions, find_contradictions
 from keyhole.zeros.boxes import confine, make_grid
-from keyhole.zeros.rule import Rule, make_rule
+from keyhole.zeros.rule_files import Rule, make_rule
 from keyhole.zeros.vocabulary import make_vocabulary
 from keyhole.zeros.zeros import Zeros, make_zeros
 from tests.oracle import boxes as oracle

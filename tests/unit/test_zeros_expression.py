@@ -6,20 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keyhole.data import Variable
 from keyhole.errors import RulesError
-from keyhole.microdata import Variable
 from keyhole.zeros.boxes import unpack
-from keyhole.zeros.expression import (
-    And,
-    Comparison,
-    Not,
-    Or,
-    Value,
-    format_expression,
-    parse_expression,
-)
-from keyhole.zeros.translate import to_boxes
-from keyhole.zeros.vocabulary import make_vocabulary
+from keyhole.zeros.expression import And, Comparison, Not, Or, Value, format_expression, parse_expression
+from keyhole.zeros.vocabulary import make_vocabulary, to_boxes
 from tests.oracle import boxes as oracle
 
 CASES = settings(max_examples=300)

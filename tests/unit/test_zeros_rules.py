@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from keyhole.data import Variable
 from keyhole.errors import RulesError
-from keyhole.microdata import Variable
 from keyhole.zeros import Zeros, list_boxes, read_zeros
-from keyhole.zeros.words import describe_categories
+from keyhole.zeros.vocabulary import describe_categories
 from tests.oracle import boxes as oracle
 
 AGE = Variable("AGE", ("1", "2", "3", "4"), ("0-13", "14-15", "16-17", "18+"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from keyhole.microdata import Microdata, Variable
+from keyhole.data import Microdata, Variable
 from keyhole.zeros import check_zeros, format_suggestions, read_zeros, suggest_zeros
 from keyhole.zeros.suggest import _fit, find_threshold
 

@@ -1,7 +1,6 @@
 """The classical estimators of disclosure risk, as other software has them, on the scale of tau1 and tau2."""
 
 from keyhole.classical.catalogue import CLASSICAL, Entry, estimate_classical
-from keyhole.classical.estimate import Estimate, EstimatorError
-from keyhole.classical.sample import Sample, make_sample
+from keyhole.classical.sample import Estimate, EstimatorError, Sample, make_sample
 
 __all__ = ["CLASSICAL", "Entry", "Estimate", "EstimatorError", "Sample", "estimate_classical", "make_sample"]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import hyp2f1
 
-from keyhole.classical.estimate import Estimate, EstimatorError, sum_risks
-from keyhole.classical.sample import Deadline, Sample
+from keyhole.classical.sample import Deadline, Estimate, EstimatorError, Sample, sum_risks
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.classical.estimate import Details, Estimate, EstimatorError, sum_risks
 from keyhole.classical.poisson import Misfit, measure_misfit, risk_alone, risk_match
-from keyhole.classical.sample import Deadline, Sample
+from keyhole.classical.sample import Deadline, Details, Estimate, EstimatorError, Sample, sum_risks
 from keyhole.classical.tables import (
     CELL_LIMIT,
     MOST_ROUNDS,

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, gammaln, logit
 
-from keyhole.classical.estimate import Details, Estimate, EstimatorError, share_risks
-from keyhole.classical.sample import Deadline, Sample
+from keyhole.classical.sample import Deadline, Details, Estimate, EstimatorError, Sample, share_risks
 
 STARTS = ((0.1, 10.0), (0.5, 10.0), (0.5, 1000.0), (0.9, 100.0))
 """alpha and theta + alpha from which the likelihood is climbed."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.classical.estimate import EstimatorError
-from keyhole.classical.sample import Deadline
+from keyhole.classical.sample import Deadline, EstimatorError
 
 CELL_LIMIT = 10_000_000
 """Cells with a mean above 0 that are held at once: 80 MB, and a few times that while they are fitted."""

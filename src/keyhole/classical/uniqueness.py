@@ -2,6 +2,10 @@
 
 Each gives U, the number of population uniques. A simple random sample holds each with probability n / N, so
 tau1 = U n / N. Where the model also says how large the cells of sample uniques are, tau2 follows.
+
+k-anonymity (Samarati and Sweeney 1998): how many records share their cell with fewer than k - 1 others.
+
+It counts in the sample and says nothing about the population, so it has no tau1 and no tau2.
 """
 
 import math
@@ -12,9 +16,18 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 from scipy.stats import hypergeom
 
-from keyhole.classical.estimate import Details, Estimate, EstimatorError, share_risks
 from keyhole.classical.pitman import estimate_pitman
-from keyhole.classical.sample import Deadline, Sample
+from keyhole.classical.sample import Deadline, Details, Estimate, EstimatorError, Sample, share_risks
+
+LEVELS = (2, 3, 5)
+
+
+def count_violations(sample: Sample, deadline: Deadline) -> Estimate:
+    """Count the records in cells of fewer than k records."""
+    deadline.check()
+    found: Details = {f"below_{k}": int((sample.cell_count < k).sum()) for k in LEVELS}
+    return Estimate(None, None, details=found)
+
 
 SMALL_FRACTION = 0.1
 """Dankar's rule: Pitman up to this sampling fraction."""

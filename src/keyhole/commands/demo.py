@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.options import given, quiet_flag, settings_flags
+from keyhole.commands.config import given, quiet_flag, settings_flags
 
 if TYPE_CHECKING:
-    from keyhole.assessment import Assessment
     from keyhole.demo import Demonstration
+    from keyhole.results.assessment import Assessment
 
 TIME_LIMIT = "60s"
 """Each of the two runs takes some seconds."""
@@ -45,7 +45,7 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
         f"{demonstration.sample_uniques:,} records are alone in the sample."
     )
     if out is not None:
-        from keyhole.simulation import write_demonstration
+        from keyhole.demo import write_demonstration
 
         write_demonstration(demonstration, out)
         click.echo(
@@ -58,7 +58,7 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
 
 def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -> dict[str, "Assessment"]:
     """Assess the sample as a user would, with and without rules."""
-    from keyhole import assess
+    from keyhole.api import assess
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import silenced
     from keyhole.demo import CODEBOOK, KEYS, RULES
@@ -115,7 +115,7 @@ def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessmen
 
 def _what_failed(found: "Assessment") -> str:
     """How many conditions are not met, and what would help."""
-    from keyhole.sampling.verdict import counts, describe_remedy
+    from keyhole.risk.advice import counts, describe_remedy
 
     gates = [gate for gate in found.diagnosis.gates if counts(gate)]
     failed = sum(not gate.passed for gate in gates)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.options import json_flag
+from keyhole.commands.config import json_flag
 from keyhole.commands.source import choose_source, source_flags
 
 if TYPE_CHECKING:
-    from keyhole.microdata import Inspected, Inspection
+    from keyhole.data import Inspected, Inspection
 
 SHOWN_CATEGORIES = 6
 
@@ -41,7 +41,7 @@ def command(
     source = choose_source(file, url, query)
 
     from keyhole.commands.screen import print_json
-    from keyhole.microdata import SourceOptions, inspect_source
+    from keyhole.data import SourceOptions, inspect_source
 
     options: dict[str, Any] = {"query": query, "user_missing": user_missing or "keep"}
     found = inspect_source(source, codebook, SourceOptions(**options))

@@ -26,7 +26,7 @@ def command(folder: Path, internal: bool, title: str | None, out: Path | None, a
     from keyhole.files import write_text
     from keyhole.report import make_content
     from keyhole.report.render import content_json, render
-    from keyhole.results import INTERNAL_REPORT, REPORT, load, replace_report
+    from keyhole.results.folder import INTERNAL_REPORT, REPORT, load, replace_report
 
     content = make_content(load(folder), internal, title)
     if as_json and out is None:

@@ -12,11 +12,111 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from keyhole.commands.explanation import explain_rows
-from keyhole.commands.figures import explain_weights, group_table, tell_error
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
-from keyhole.words import number, percent, plural, rounded
+from keyhole.words import number, percent, plural, round_up, rounded
+
+
+def tell_error(measure: dict[str, Any]) -> str:
+    """The Monte Carlo error of an estimate, if there is one, as the verdict gives it."""
+    error = measure.get("mcse")
+    return f"; Monte Carlo error {round_up(error):g}" if error else ""
+
+
+def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows of a table of the groups of chains; the last column is a sensitivity, and says so.
+
+    Weights of chains that differ no more than by chance would be weights by chance: they are not shown.
+    """
+    header: tuple[str, ...] = ("Chains that agree", "tau1 by them", "tau2 by them", "Still moving")
+    body: list[tuple[str, ...]] = []
+    stacking = shown_stacking(convergence)
+    for group in convergence["groups"]:
+        chains = ", ".join(str(chain) for chain in group["chains"])
+        moving = "no" if group["settled"] else "yes"
+        row = (chains, with_interval(group["tau1"]), with_interval(group["tau2"]), moving)
+        body.append(row if stacking is None else (*row, percent(group["stacking"])))
+    if stacking is not None:
+        header = (*header, "Weight *")
+        body.append(("* weighted", with_interval(stacking["tau1"]), with_interval(stacking["tau2"]), "", "100 %"))
+    return header, body
+
+
+def shown_stacking(convergence: dict[str, Any]) -> dict[str, Any] | None:
+    """The weights, if the groups they belong to disagree."""
+    stacking: dict[str, Any] | None = convergence["stacking"]
+    return stacking if convergence["disagree"] else None
+
+
+def explain_weights(convergence: dict[str, Any]) -> str:
+    """What the last column of the table is, and is not."""
+    stacking = shown_stacking(convergence)
+    if stacking is None:
+        return ""
+    return (
+        f"* {stacking['note'][0].upper()}{stacking['note'][1:]}. From {stacking['records']:,} records, "
+        f"{percent(stacking['unreliable'])} of them with a doubtful weight.\n"
+    )
+
+
+def with_interval(estimate: dict[str, Any]) -> str:
+    """A mean with its interval in brackets."""
+    low, high = estimate["interval"]
+    return f"{number(estimate['mean'])} ({number(low)} to {number(high)})"
+
+
+SHOWN_VARIABLES = 4
+
+
+def explain_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of the table on the screen that say whose risk it is."""
+    found = []
+    if summary["input"]["sample_uniques"]:
+        found = [("What carries tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
+    if summary["households"] is not None:
+        found.append(("Households", _households(summary["households"])))
+    if summary["weights"] is not None:
+        found.append(("Weights", _weights(summary["weights"])))
+    return found
+
+
+def _variables(summary: dict[str, Any]) -> str:
+    """The variables without which most of tau1 goes."""
+    variables = sorted(summary["attribution"]["variables"], key=lambda found: -found["share_tau1"])
+    told = ", ".join(f"{found['name']} {100 * found['share_tau1']:.0f} %" for found in variables[:SHOWN_VARIABLES])
+    more = len(variables) - SHOWN_VARIABLES
+    return f"without it tau1 falls by: {told}" + (f" ({more} more in summary.json)" if more > 0 else "")
+
+
+def _thresholds(summary: dict[str, Any]) -> str:
+    """The strictest threshold that some record exceeds, and the one that most of tau1 exceeds."""
+    over = [found for found in summary["thresholds"] if found["records"]]
+    if not over:
+        return "none has r1 above 0.01"
+    half = summary["tau1"]["expected"]["mean"] / 2
+    chosen = [over[0], next((found for found in over if found["tau1_after"] <= half), over[-1])]
+    parts = []
+    for found in chosen[: 1 if chosen[0] is chosen[1] else 2]:
+        has = "has" if found["records"] == 1 else "have"
+        parts.append(
+            f"{plural(found['records'], 'record')} {has} r1 above {found['above']:g} "
+            f"(tau1 without: {number(found['tau1_after'])})"
+        )
+    return "; ".join(parts)
+
+
+def _households(block: dict[str, Any]) -> str:
+    return (
+        f"{block['households']:,} by {block['column']}, {block['with_sample_unique']:,} with a member alone in the "
+        f"sample; expected with a member alone in the population: {with_interval(block['with_population_unique'])}, "
+        f"with a member matched: {with_interval(block['with_match'])}"
+    )
+
+
+def _weights(block: dict[str, Any]) -> str:
+    source = f"{block['column']}, sum {block['sum']:,.0f}" + (", taken as N" if block["gave_population"] else "")
+    return f"{source}. {block['warning'] or 'All are equal.'}"
+
 
 SHORT = 26
 ENVELOPE = (

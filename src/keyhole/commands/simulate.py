@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from keyhole.commands.options import given
+from keyhole.commands.config import given
 from keyhole.settings import option_help, option_values
 
 
@@ -45,7 +45,7 @@ def command(
     if not all(size.strip().isdecimal() for size in sizes):
         raise click.UsageError("--levels takes numbers with commas between them, for instance 5,2,6.")
 
-    from keyhole.simulation import check_folder, simulate, write_simulation
+    from keyhole.demo import check_folder, simulate, write_simulation
 
     check_folder(out)
     options = given({"model": model, "prior": prior, "profiles": profiles, "seed": seed})

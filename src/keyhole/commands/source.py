@@ -72,7 +72,7 @@ def choose_source(file: Path | None, url: str | None, query: str | None) -> Path
 
 def source_stem(source: Path | str) -> str:
     """Return what a result folder is named after: the file, or the file of an SQLite address, or 'query'."""
-    from keyhole.microdata.database import sqlite_file
+    from keyhole.data.database import sqlite_file
 
     file = sqlite_file(source) if isinstance(source, str) else source
     if file is None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from keyhole.commands.options import given, json_flag
+from keyhole.commands.config import given, json_flag
 from keyhole.commands.source import choose_source, source_flags
 
 if TYPE_CHECKING:
-    from keyhole.microdata import Microdata
+    from keyhole.data import Microdata
     from keyhole.zeros import Zeros, ZerosCheck
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -201,7 +201,7 @@ def _read(
     allow_identifier: tuple[str, ...],
     reading: dict[str, Any],
 ) -> "Microdata":
-    from keyhole.microdata import SourceOptions, read_codebook, read_microdata
+    from keyhole.data import SourceOptions, read_codebook, read_microdata
 
     source = choose_source(file, reading.pop("url"), reading["query"])
 
@@ -222,8 +222,7 @@ def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
     import polars as pl
 
     from keyhole.errors import OutputError
-    from keyhole.exports import csv_text
-    from keyhole.files import write_text
+    from keyhole.files import csv_text, write_text
     from keyhole.zeros import tabulate_boxes
 
     if out.exists():

@@ -4,13 +4,124 @@
 steps on log (a / b) and log a; under `paper` they are fixed.
 `mixed`: one concentration alpha for all records, by a slice step on its logarithm.
 Both leave State.seating = V in step.
+
+Log densities of what is learned in one dimension (docs/model.md section 2), for slice steps.
+
+STRENGTH  log lambda_j: Normal(log d_j, strength_sd^2) times the Dirichlet-multinomial likelihood of the answers
+          of variable j over profiles,
+          prod_k Gamma(lambda) / Gamma(lambda + N_kj) prod_x Gamma(lambda pi_x + N_kjx) / Gamma(lambda pi_x).
+MEAN      log (a / b): Normal(0, mean_sd^2) times prod over people of V(f, m), m tables for f answers.
+SHAPE     log a: Normal(0, shape_sd^2) times the same, a / b fixed.
+SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over people of Gamma(alpha) / Gamma(alpha + f).
 """
 
 import math
 
-from keyhole.kernels.densities import MEAN, SHAPE, SHARED, draw_slice
+from keyhole.kernels.distributions import log_rising
+from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.jit import inner
-from keyhole.kernels.seating import fill_mixed_seating, fill_shared_seating
+
+STRENGTH = 0
+MEAN = 1
+SHAPE = 2
+SHARED = 3
+
+
+@inner
+def log_strength(x, sd, first, last, profiles, level_count, base_level):
+    """Return the log density of log lambda_j at x, up to a constant."""
+    strength = math.exp(x)
+    deviation = (x - math.log(last - first)) / sd
+    value = -0.5 * deviation * deviation
+    for k in range(profiles):
+        answers = 0
+        for v in range(first, last):
+            count = level_count[v, k]
+            if count > 0:
+                answers += count
+                value += log_rising(strength * base_level[v], count)
+        value -= log_rising(strength, answers)
+    return value
+
+
+@inner
+def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_seating):
+    """Return the log density of (log a / b, log a), up to a constant."""
+    fill_mixed_seating(math.exp(log_shape), math.exp(log_shape - log_mean), trial_seating)
+    value = -0.5 * (log_mean / mean_sd) ** 2 - 0.5 * (log_shape / shape_sd) ** 2
+    for f in range(1, tables_by_length.shape[0]):
+        for m in range(1, f + 1):
+            if tables_by_length[f, m] > 0:
+                value += tables_by_length[f, m] * math.log(trial_seating[f, m])
+    return value
+
+
+@inner
+def log_shared(x, prior_shape, prior_rate, tables_by_length):
+    """Return the log density of log alpha at x, up to a constant."""
+    alpha = math.exp(x)
+    value = prior_shape * x - prior_rate * alpha
+    for f in range(1, tables_by_length.shape[0]):
+        for m in range(1, f + 1):
+            people = tables_by_length[f, m]
+            if people > 0:
+                value += people * (m * x - log_rising(alpha, f))
+    return value
+
+
+@inner
+def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating):
+    """Return the log density of the target at x.
+
+    scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. STRENGTH looks at the levels
+    first <= v < last of the profiles in level_count; the others at `table`, people by answers and tables.
+    """
+    if target == STRENGTH:
+        return log_strength(x, scale, first, last, level_count.shape[1], level_count, base_level)
+    if target == MEAN:
+        return log_seatings(x, other, scale, second, table, seating)
+    if target == SHAPE:
+        return log_seatings(other, x, second, scale, table, seating)
+    return log_shared(x, scale, second, table)
+
+
+@inner
+def draw_slice(
+    rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, seating
+):  # fmt: skip
+    """Make one slice step with stepping out (Neal 2003) from `start`; return the new value."""
+    density = log_density(target, start, other, scale, second, first, last, level_count, base_level, table, seating)
+    floor = density - rng.standard_exponential()
+    left = start - width * rng.random()
+    right = left + width
+    stage = 0
+    x = left
+    while True:
+        inside = (
+            log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating) >= floor
+        )
+        if stage == 0:  # step out to the left
+            if inside:
+                left -= width
+                x = left
+            else:
+                stage = 1
+                x = right
+        elif stage == 1:  # step out to the right
+            if inside:
+                right += width
+                x = right
+            else:
+                stage = 2
+                x = left + rng.random() * (right - left)
+        else:  # draw inside, shrink towards the start
+            if inside or right - left < 1e-12:
+                return x
+            if x < start:
+                left = x
+            else:
+                right = x
+            x = left + rng.random() * (right - left)
 
 
 @inner

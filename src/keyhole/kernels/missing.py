@@ -10,7 +10,7 @@ then each missing answer within its set. The draw does not depend on what was dr
 
 import numpy as np
 
-from keyhole.kernels.draws import draw_categorical
+from keyhole.kernels.distributions import draw_categorical
 from keyhole.kernels.jit import kernel
 
 

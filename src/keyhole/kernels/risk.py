@@ -16,7 +16,7 @@ lambda is recovered from r1, or from r2 where r1 is next to nothing, so that sto
 
 import math
 
-from keyhole.kernels.draws import draw_binomial
+from keyhole.kernels.distributions import draw_binomial
 from keyhole.kernels.jit import inner, kernel
 
 NEGLIGIBLE = 1e-18

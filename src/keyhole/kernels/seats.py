@@ -14,15 +14,7 @@ closed or opened.
 """
 
 from keyhole.kernels.jit import inner
-from keyhole.kernels.openings import (
-    CLOSE,
-    DONE,
-    OPEN,
-    build_brackets,
-    close_profile,
-    label_fresh_table,
-    make_book,
-)
+from keyhole.kernels.profiles import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table, make_book
 from keyhole.kernels.work import OK
 
 

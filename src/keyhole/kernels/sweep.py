@@ -5,17 +5,16 @@ gamma integrates the weights out and the base levels integrate the profiles out,
 
 import numpy as np
 
+from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answers
+from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations
-from keyhole.kernels.impossible import draw_impossible
-from keyhole.kernels.imputed_answers import draw_impossible_answers
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.levels import draw_base_level, draw_base_strength
-from keyhole.kernels.memberships import draw_memberships_sometimes
+from keyhole.kernels.marginal_seats import draw_memberships_sometimes
 from keyhole.kernels.missing import draw_missing
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.splitmerge import draw_splits_and_merges
+from keyhole.kernels.split_merge import draw_splits_and_merges
 from keyhole.kernels.state import Prior, Records, State
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import GROW, OK, Work

@@ -7,7 +7,7 @@ beta ~ Dirichlet(m_1, ..., m_K, gamma); in `mixed` beta ~ Dirichlet(1 + m_1, ...
 gamma integrates beta out: it is drawn first.
 """
 
-from keyhole.kernels.draws import draw_dirichlet, draw_log_beta
+from keyhole.kernels.distributions import draw_dirichlet, draw_log_beta
 from keyhole.kernels.jit import inner
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keyhole.report.content import CheckRow, Kind, ModelCheck
-from keyhole.report.counts import Rule
+from keyhole.report.content import CheckRow, Kind, ModelCheck, Rule
 from keyhole.report.sections import Block, estimate
 from keyhole.words import clean_name, enumerate_words, number, plural
 

@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, RecordRow, RiskBand
-from keyhole.report.counts import Rule
+from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, RecordRow, RiskBand, Rule
 from keyhole.words import decimals, number, plural
 
 Floats = NDArray[np.float64]

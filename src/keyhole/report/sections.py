@@ -8,16 +8,20 @@ from itertools import zip_longest
 from typing import Any
 
 from keyhole.report.content import (
+    SMALLEST,
+    STEP,
     Category,
     Comparator,
+    Count,
     Estimate,
     Impossible,
     Kind,
+    Rule,
     Source,
     Threshold,
     VariableRisk,
+    round_population,
 )
-from keyhole.report.counts import SMALLEST, STEP, Count, Rule, round_population
 from keyhole.words import clean_name, number, percent, plural, two_digits
 
 Block = Mapping[str, Any]

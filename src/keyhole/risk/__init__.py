@@ -1,7 +1,21 @@
-"""From kept draws to r1, r2, tau1 and tau2, and whether the model fits."""
+"""From draws to r1, r2, tau1 and tau2: whether to believe them, and whether the model fits."""
 
+from keyhole.risk.diagnosis import Diagnosis, diagnose, read_diagnosis, weigh_groups
 from keyhole.risk.fit import Fit, check_fit
+from keyhole.risk.half_sample import SelfCheck, check_half
 from keyhole.risk.measures import Expected, Measure, Risk, summarise_risk
-from keyhole.risk.self_check import SelfCheck, check_half
 
-__all__ = ["Expected", "Fit", "Measure", "Risk", "SelfCheck", "check_fit", "check_half", "summarise_risk"]
+__all__ = [
+    "Diagnosis",
+    "Expected",
+    "Fit",
+    "Measure",
+    "Risk",
+    "SelfCheck",
+    "check_fit",
+    "check_half",
+    "diagnose",
+    "read_diagnosis",
+    "summarise_risk",
+    "weigh_groups",
+]

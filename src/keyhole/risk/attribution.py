@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels.state import Integers
-from keyhole.risk.coarser import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
 from keyhole.risk.measures import Measure, Risk
+from keyhole.risk.release import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
 from keyhole.sampling import Trace
 from keyhole.sampling.costs import sweep_cost
 from keyhole.sampling.events import leave_out

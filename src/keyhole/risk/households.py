@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.diagnostics.laws import LEVEL, envelope, interval
 from keyhole.kernels.state import Floats, Integers
 from keyhole.risk.measures import Risk, limit_records
 from keyhole.sampling import Trace
-from keyhole.sampling.laws import LEVEL, envelope, interval
 
 COLUMNS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 

@@ -3,6 +3,8 @@
 Chains that agree are pooled. Chains that do not are never: every interval is then the envelope over chains, from the
 smallest lower to the largest upper limit of any of them, and `Measure.pooled` is false. A result that is usable only is
 pooled, and its intervals are widened by what the Monte Carlo error may add.
+
+Answers that need no sampling: nobody is alone in the sample, or the sample is the whole population.
 """
 
 import math
@@ -11,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.data import CellCounts
+from keyhole.diagnostics.laws import LEVEL, TAILS, Bins, Interval, Law, envelope, interval
+from keyhole.diagnostics.series import finite, monte_carlo_error
 from keyhole.kernels.state import Floats
+from keyhole.risk.advice import Grade
+from keyhole.risk.diagnosis import Diagnosis, certain_diagnosis
 from keyhole.sampling import Trace
-from keyhole.sampling.diagnostics import finite, monte_carlo_error
-from keyhole.sampling.laws import LEVEL, TAILS, Bins, Interval, Law, envelope, interval
-from keyhole.sampling.verdict import Grade
 
 ERRORS = 2.0
 """Monte Carlo errors by which a usable interval is widened at each end."""
@@ -121,3 +125,20 @@ def summarise_risk(trace: Trace, grade: Grade) -> Risk:
         tau2=measure(laws["tau2"], drawn["tau2_expected"], grade),
         **limits,
     )
+
+
+def find_certain(counts: CellCounts, population: int) -> str | None:
+    """Say why the answer is certain, or return None if it has to be estimated."""
+    if not len(counts.unique_record):
+        return "No sampling was needed: no record is alone in the sample."
+    if population == len(counts.cell_count):
+        return "No sampling was needed: the sample is the whole population."
+    return None
+
+
+def make_certain(counts: CellCounts, reason: str) -> tuple[Risk, Diagnosis]:
+    """With nobody left outside the sample, every sample unique is a population unique."""
+    one = np.ones(len(counts.unique_record))
+    measure = certain_measure(float(len(one)))
+    risk = Risk(tau1=measure, tau2=measure, r1=one, r1_low=one, r1_high=one, r2=one, r2_low=one, r2_high=one)
+    return risk, certain_diagnosis(reason)

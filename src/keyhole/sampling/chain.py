@@ -17,7 +17,7 @@ from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.state import Floats, State
 from keyhole.kernels.sweep import fill_missing, run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
-from keyhole.sampling.evaluate import Draw, Scratch, evaluate_draw
+from keyhole.sampling.predict import Draw, Scratch, evaluate_draw
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import enlarge, leave_start, make_state_work, start_state
 

@@ -1,4 +1,6 @@
-"""Checkpoints on disk: two generations that share no file, so that no single fault takes both.
+"""When a checkpoint is written, and what happens if it cannot be.
+
+Checkpoints on disk: two generations that share no file, so that no single fault takes both.
 
     checkpoint/a/head.json      a SHA-256, then JSON: what is kept, and the name and SHA-256 of every other file
     checkpoint/a/state-N.npz    states of the chains when checkpoint N was written

@@ -10,7 +10,7 @@ from keyhole.errors import SettingsError
 from keyhole.kernels.state import Floats, Integers, Prior, Records, no_rules
 from keyhole.sampling.costs import EXACT_STEPS, LABEL_PASSES, cell_cost, exact_steps, guess_profiles, sweep_cost
 from keyhole.sampling.events import Events, describe_blank_cells
-from keyhole.sampling.rules import make_rules
+from keyhole.sampling.layout import make_rules
 from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros

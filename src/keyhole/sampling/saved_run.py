@@ -1,6 +1,8 @@
 """A run as plain arrays and numbers, and back: what a checkpoint holds."""
 
 import hashlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,13 +10,22 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keyhole._version import __version__
-from keyhole.errors import OutputError
+from keyhole.errors import KeyholeError, OutputError
 from keyhole.kernels.state import State
 from keyhole.sampling.chain import KeptDraw, Position, make_generator
-from keyhole.sampling.checkpoint import Arrays, DamagedError, Generation
-from keyhole.sampling.history import History, Thinned, start_history
+from keyhole.sampling.checkpoint import (
+    Arrays,
+    DamagedError,
+    Generation,
+    Stored,
+    newest_number,
+    read_newest,
+    remove_generation,
+    write_generation,
+)
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, find_seated
+from keyhole.sampling.trace import History, Notice, Thinned, start_history
 from keyhole.sampling.workers import engine
 from keyhole.settings import Settings
 
@@ -232,3 +243,83 @@ def _numbers(thinned: Thinned[Any], wanted: range) -> np.ndarray:
 def _expect(holds: bool) -> None:
     if not holds:
         raise DamagedError
+
+
+LONGEST_INTERVAL = 60.0
+
+
+SHARE_OF_RUN = 0.05
+"""A checkpoint at least every minute, and twenty in a run that takes all of its time."""
+
+
+COST_SHARE = 0.02
+"""Of the time of a run that checkpoints may take: when one takes long, the next comes later."""
+
+
+Tell = Callable[[Notice], None]
+
+
+class Keeper:
+    """Keeps the checkpoints of one run in a folder of its own."""
+
+    def __init__(self, folder: Path, problem: Problem, settings: Settings, tell: Tell) -> None:
+        self.folder, self.problem, self.settings, self.tell = folder, problem, settings, tell
+        self.interval = min(LONGEST_INTERVAL, SHARE_OF_RUN * settings.time_limit)
+        self.problem_hash = fingerprint(problem)
+        self.number = newest_number(folder)
+        self.fresh = True
+        self.next_side = "a"
+        self.written: dict[str, tuple[list[Stored], list[int]]] = {}
+        self.seconds = 0.0
+        self.last_cost = 0.0
+        self.last_end = time.perf_counter()
+        self.saved_at: float | None = None
+
+    def resume(self) -> Resumed | None:
+        """Return the run that the folder holds, if it holds one."""
+        found = read_newest(self.folder)
+        if found is None:
+            return None
+        resumed = restore_run(found, self.folder, self.problem, self.settings)
+        if found.older:
+            self.tell(Notice("the newest checkpoint is damaged: going on from the one before it.", warning=True))
+        self.fresh = False
+        # The other generation is written anew: it may be damaged, or ahead of this one.
+        self.number = max(self.number, found.head.number)
+        self.written[found.side] = (found.head.draws, [chain.draws for chain in resumed.chains])
+        self.next_side = "b" if found.side == "a" else "a"
+        return resumed
+
+    @property
+    def is_due(self) -> bool:
+        """Say whether it is time for the next checkpoint."""
+        wait = max(self.interval, self.last_cost * (1.0 / COST_SHARE - 1.0))
+        return time.perf_counter() - self.last_end >= wait
+
+    def save(self, chains: list[History], round_number: int, seconds: float) -> bool:
+        """Write a checkpoint and say whether it was possible. The run goes on without: the one before still holds."""
+        started = time.perf_counter()
+        side = self.next_side
+        earlier, first = self.written.get(side, ([], [0] * len(chains)))
+        run = describe_run(chains, round_number, seconds, self.problem_hash, self.settings)
+        try:
+            draws = write_generation(
+                self.folder, side, self.number + 1, run, pack_states(chains), pack_draws(chains, first), earlier
+            )
+        except (OSError, KeyholeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.tell(Notice(f"no checkpoint could be written to {self.folder}: {reason}. Sampling goes on.", True))
+            return False
+        finally:
+            self.last_end = time.perf_counter()
+            self.last_cost = self.last_end - started
+            self.seconds += self.last_cost
+        self.number += 1
+        self.written[side] = (draws, [chain.draws for chain in chains])
+        self.next_side = "b" if side == "a" else "a"
+        self.saved_at = seconds
+        if self.fresh:
+            # What an earlier run left on the other side is older than this, and not ours.
+            remove_generation(self.folder, self.next_side)
+            self.fresh = False
+        return True

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keyhole.kernels.settling import settle
+from keyhole.kernels.profiles import settle
 from keyhole.kernels.state import Prior, Records, Rules, State, no_rules
 from keyhole.kernels.work import Work, make_work
 

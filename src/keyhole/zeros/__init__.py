@@ -1,15 +1,16 @@
 """Impossible combinations: rules -> boxes -> disjoint boxes; checks against the data; suggestions."""
 
-from keyhole.zeros.check import RuleCheck, ZerosCheck, check_zeros
 from keyhole.zeros.contradictions import (
     Contradictions,
+    RuleCheck,
     RuleContradiction,
+    ZerosCheck,
+    check_zeros,
     describe_contradictions,
     find_contradictions,
 )
-from keyhole.zeros.rule import Rule
-from keyhole.zeros.suggest import Suggestion, Suggestions, suggest_zeros
-from keyhole.zeros.suggestion_file import format_suggestions
+from keyhole.zeros.rule_files import Rule
+from keyhole.zeros.suggest import Suggestion, Suggestions, format_suggestions, suggest_zeros
 from keyhole.zeros.zeros import BoxLine, Zeros, list_boxes, list_possible_boxes, read_zeros, tabulate_boxes
 
 __all__ = [

@@ -1,4 +1,7 @@
-"""Records that the rules call impossible: by their rows in the input, never by their values."""
+"""What rules do to the table, to each other, and whether the records agree with them.
+
+Records that the rules call impossible: by their rows in the input, never by their values.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,9 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.microdata import Microdata
-from keyhole.zeros.boxes import Box, Grid, fixed_variables, pack, unpack
-from keyhole.zeros.cover import cover_complement, simplify
+from keyhole.data import Microdata
+from keyhole.zeros.boxes import (
+    Box,
+    Grid,
+    fixed_variables,
+    is_covered,
+    pack,
+    unpack,
+)
+from keyhole.zeros.cover import count_union, cover_complement, simplify
+from keyhole.zeros.rule_files import Rule
 from keyhole.zeros.zeros import Zeros
 
 
@@ -114,3 +125,100 @@ def _list_rows(rows: NDArray[np.int64], limit: int) -> str:
     listed = ", ".join(str(row) for row in rows[:limit])
     more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
     return f"row{'s' if len(rows) != 1 else ''} {listed}{more}"
+
+
+@dataclass(frozen=True, eq=False)
+class RuleCheck:
+    """One rule: what it says, how much of the table it removes, who says it already, who contradicts it.
+
+    redundant: the rules that are not marked redundant remove all its cells; covered_by: which of them.
+    rows: rows of the input that contradict it, counted from 1.
+    """
+
+    name: str
+    source: str
+    words: str
+    label: str
+    cells: int
+    share: float
+    redundant: bool
+    covered_by: tuple[str, ...]
+    rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ZerosCheck:
+    """All rules together; `rows` are the contradicting rows of the input, counted from 1."""
+
+    rules: tuple[RuleCheck, ...]
+    cells: int
+    impossible_cells: int
+    share: float
+    impossible_boxes: int
+    possible_boxes: int
+    rows: NDArray[np.int64]
+
+
+def check_zeros(zeros: Zeros, microdata: Microdata) -> ZerosCheck:
+    """Measure each rule and compare it with the other rules and with the records."""
+    contradictions = find_contradictions(zeros, microdata)
+    rows = {rule.name: rule.rows for rule in contradictions.rules}
+    covered = find_redundant(zeros.grid, zeros.rules)
+    checks = []
+    for i, rule in enumerate(zeros.rules):
+        cells = count_union(zeros.grid, rule.boxes)
+        checks.append(
+            RuleCheck(
+                name=rule.name,
+                source=rule.source,
+                words=rule.words,
+                label=rule.label,
+                cells=cells,
+                share=cells / zeros.cells,
+                redundant=i in covered,
+                covered_by=tuple(zeros.rules[other].name for other in covered.get(i, ())),
+                rows=rows.get(rule.name, np.empty(0, dtype=np.int64)),
+            )
+        )
+    return ZerosCheck(
+        rules=tuple(checks),
+        cells=zeros.cells,
+        impossible_cells=zeros.impossible_cells,
+        share=zeros.share,
+        impossible_boxes=len(zeros.impossible),
+        possible_boxes=len(zeros.possible),
+        rows=contradictions.rows,
+    )
+
+
+EXPLAIN_LIMIT = 40  # a redundant rule that meets more rules than this is not traced to the few that cover it
+
+
+def find_redundant(grid: Grid, rules: Sequence[Rule]) -> dict[int, tuple[int, ...]]:
+    """Map each redundant rule to those that cover it; all can go and the same cells stay impossible."""
+    order = range(len(grid.levels))
+    owned = [(k, box) for k, rule in enumerate(rules) for box in rule.boxes]
+    redundant: dict[int, tuple[int, ...]] = {}
+    for i in reversed(range(len(rules))):
+        near = sorted(
+            {
+                k
+                for own in rules[i].boxes
+                for k, box in owned
+                if ((own & box) + grid.full) & grid.guard == grid.guard  # meets(), in line: all pairs of boxes
+            }
+            - {i}
+            - redundant.keys()
+        )
+
+        def covered_by(chosen: list[int], i: int = i) -> bool:
+            others = [box for k in chosen for box in rules[k].boxes]
+            return all(is_covered(grid, box, others, order) for box in rules[i].boxes)
+
+        if covered_by(near):
+            if len(near) <= EXPLAIN_LIMIT:
+                for k in list(reversed(near)):
+                    fewer = [other for other in near if other != k]
+                    near = fewer if covered_by(fewer) else near
+            redundant[i] = tuple(near)
+    return redundant

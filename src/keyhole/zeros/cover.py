@@ -3,6 +3,8 @@
 Box number i of the union loses what the boxes before it hold; the order decides how many pieces that makes.
 Finding the best order is hard, so a few sensible ones are tried and the best is improved by moving one box
 at a time. The search counts its work and never looks at the clock: the same rules give the same boxes.
+
+Rules that say nothing that the others do not say.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +18,9 @@ from keyhole.zeros.boxes import (
     fixed_variables,
     meets,
     merge,
+    partition,
     subtract,
 )
-from keyhole.zeros.partition import partition
 
 BOX_LIMIT = 20_000
 SEARCH_LIMIT = 200_000  # subtractions during the search: about half a second

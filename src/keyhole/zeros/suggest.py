@@ -6,6 +6,8 @@ proportional fitting), and are looked at only where each two of them occur toget
 seen with probability at most about exp(-e). Of all cells of all margins, those are kept that pass the
 Benjamini-Yekutieli procedure, which bounds the expected share of false ones whatever the dependence of cells.
 That chance does not explain a gap does not make it impossible: a person has to confirm each suggestion.
+
+Suggestions as a rules file to edit: YAML that read_zeros reads, each rule marked as not yet confirmed.
 """
 
 import itertools
@@ -15,11 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
-from keyhole.microdata import Microdata
+from keyhole.data import Microdata
 from keyhole.zeros.boxes import Box, Grid, admitted, confine, fixed_variables, make_grid, merge
-from keyhole.zeros.words import describe_box
+from keyhole.zeros.vocabulary import describe_box
 
 MARGIN_LIMIT = 1_000_000  # cells of a margin that is still looked at
 FIT_ROUNDS = 50
@@ -182,4 +185,34 @@ def _make_suggestion(microdata: Microdata, grid: Grid, box: Box, inside: Sequenc
         expected=sum(expected for expected, _ in inside),
         margin_cells=len(inside),
         chance=max(chance for _, chance in inside),
+    )
+
+
+_HEAD = """\
+# SUGGESTIONS, not rules: combinations that no record has although the margins make one expect them.
+# A gap in a sample does not prove that a combination is impossible. For each entry: keep it (and delete
+# the word SUGGESTION) if such a person cannot exist; delete the entry if one can.
+"""
+
+
+def format_suggestions(suggestions: Suggestions) -> str:
+    """Write suggestions as the text of a rules file, the most expected records first."""
+    head = _HEAD + (
+        f"# {len(suggestions.items)} found in {suggestions.tested:,} cells of two-way and three-way margins; "
+        f"at most {suggestions.false_discovery:.0%}\n# are expected to be chance; rare is not impossible.\n"
+    )
+    if not suggestions.items:
+        return head + "impossible: []\n"
+    entries = [_format_entry(number, item) for number, item in enumerate(suggestions.items, start=1)]
+    return head + "impossible:\n" + "".join(entries)
+
+
+def _format_entry(number: int, item: Suggestion) -> str:
+    words = "".join(character if character.isprintable() else "?" for character in item.words)
+    rule = {name: list(codes) for name, codes in zip(item.variables, item.categories, strict=True)}
+    text = yaml.safe_dump(rule, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    return (
+        f"  # SUGGESTION {number}, to be confirmed by a person: {words}\n"
+        f"  # nobody seen, {item.expected:.1f} expected\n"
+        f"  - {text.strip()}\n"
     )

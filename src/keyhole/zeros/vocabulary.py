@@ -1,14 +1,18 @@
-"""What the words of a rule mean: names of variables, and their categories by code, label or range."""
+"""What the words of a rule mean: names of variables, and their categories by code, label or range.
+
+Boxes in words: "AGE is 1 and MARST is 1, 2, 3, 4 or 5"; labels where the codebook has them.
+"""
 
 import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from keyhole.data import BLANK, Variable
 from keyhole.errors import RulesError
-from keyhole.microdata import BLANK, Variable
-from keyhole.zeros.boxes import Box, Grid, confine, make_grid
-from keyhole.zeros.expression import Value
+from keyhole.zeros.boxes import Box, Grid, admitted, confine, fixed_variables, make_grid, meets
+from keyhole.zeros.cover import BOX_LIMIT, simplify
+from keyhole.zeros.expression import And, Comparison, Condition, Not, Or, Value
 
 EMPTY: Box = 0
 BLANK_WORD = "(blank)"  # how rules name the category of blank answers, since a blank entry means any
@@ -178,3 +182,132 @@ def _undecided(where: str, name: str) -> str:
 
 def _at(where: str, value: Value) -> str:
     return f"{where}, position {value.position}" if value.position else where
+
+
+LIST_LIMIT = 8  # longer lists of categories are written as ranges
+ALTERNATIVE_LIMIT = 6
+
+
+def describe_box(variables: Sequence[Variable], grid: Grid, box: Box) -> str:
+    """Say which categories a box admits, variable by variable."""
+    parts = [
+        f"{variables[j].name} is {describe_categories(variables[j], admitted(grid, box, j))}"
+        for j in fixed_variables(grid, box)
+    ]
+    return " and ".join(parts) if parts else "any combination"
+
+
+def describe_union(variables: Sequence[Variable], grid: Grid, boxes: Sequence[Box]) -> str:
+    """Say what a union of boxes holds."""
+    if not boxes:
+        return "no combination"
+    alternatives = [describe_box(variables, grid, box) for box in boxes[:ALTERNATIVE_LIMIT]]
+    if len(boxes) > ALTERNATIVE_LIMIT:
+        alternatives.append(f"{len(boxes) - ALTERNATIVE_LIMIT} more")
+    return "; or ".join(alternatives)
+
+
+def describe_categories(variable: Variable, chosen: Sequence[int]) -> str:
+    """List categories: all of them when few, else what they leave out, else as ranges in codebook order."""
+    left_out = [x for x in range(len(variable.categories)) if x not in set(chosen)]
+    if len(chosen) <= LIST_LIMIT:
+        return _join([category_word(variable, x) for x in chosen], "or")
+    if len(left_out) <= LIST_LIMIT:
+        return "not " + _join([category_word(variable, x) for x in left_out], "or")
+    ranges = [
+        category_word(variable, first)
+        if first == last
+        else f"{category_word(variable, first)} to {category_word(variable, last)}"
+        for first, last in _runs(chosen)
+    ]
+    if len(ranges) > LIST_LIMIT:
+        return f"one of {len(chosen)} categories ({', '.join(ranges[: LIST_LIMIT - 1])}, ...)"
+    return _join(ranges, "or")
+
+
+def category_word(variable: Variable, x: int) -> str:
+    """Return the label of a category, or its code when there is none."""
+    word = variable.labels[x] if variable.labels is not None else variable.categories[x]
+    return "blank" if word == BLANK else word
+
+
+def _join(items: Sequence[str], last: str) -> str:
+    if len(items) == 1:
+        return items[0]
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def _runs(chosen: Sequence[int]) -> list[tuple[int, int]]:
+    """Cut ascending integers into runs of neighbours."""
+    runs: list[tuple[int, int]] = []
+    for x in chosen:
+        if runs and runs[-1][1] == x - 1:
+            runs[-1] = (runs[-1][0], x)
+        else:
+            runs.append((x, x))
+    return runs
+
+
+_OPPOSITE = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "in": "not in",
+    "not in": "in",
+}
+
+
+_MIRROR = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def to_boxes(condition: Condition, vocabulary: Vocabulary, where: str, negated: bool = False) -> list[Box]:
+    """Return boxes, possibly overlapping, of the cells that meet the condition (do not, when negated)."""
+    if isinstance(condition, Not):
+        return to_boxes(condition.operand, vocabulary, where, not negated)
+    if isinstance(condition, Comparison):
+        return _compare(condition, vocabulary, where, negated)
+    parts = [to_boxes(operand, vocabulary, where, negated) for operand in condition.operands]
+    if isinstance(condition, Or) != negated:
+        return _checked(simplify(vocabulary.grid, [box for part in parts for box in part]), where)
+    assert isinstance(condition, And | Or)
+    return _intersect(parts, vocabulary, where)
+
+
+def _compare(comparison: Comparison, vocabulary: Vocabulary, where: str, negated: bool) -> list[Box]:
+    name, operator, values = comparison.name, comparison.operator, comparison.values
+    mirrored = operator in _MIRROR and not vocabulary.knows(name) and vocabulary.knows(values[0].text)
+    if mirrored:
+        name, operator, values = values[0].text, _MIRROR[operator], (Value(name, None, comparison.position),)
+    if negated:
+        operator = _OPPOSITE[operator]
+    place = where if vocabulary.knows(name) else f"{where}, position {comparison.position}"
+    box = vocabulary.select(name, operator, values, place)
+    return [] if box == EMPTY else [box]
+
+
+def _intersect(parts: list[list[Box]], vocabulary: Vocabulary, where: str) -> list[Box]:
+    """Multiply unions out, the short ones first, simplifying after each."""
+    grid = vocabulary.grid
+    product = [grid.full]
+    for part in sorted(parts, key=len):
+        if len(product) * len(part) > 20 * BOX_LIMIT:
+            raise _too_many(where)
+        both = {a & b: None for a in product for b in part if meets(grid, a, b)}
+        product = _checked(simplify(grid, list(_checked(list(both), where))), where)
+    return product
+
+
+def _checked(boxes: list[Box], where: str) -> list[Box]:
+    if len(boxes) > BOX_LIMIT:
+        raise _too_many(where)
+    return boxes
+
+
+def _too_many(where: str) -> RulesError:
+    return RulesError(
+        f"{where}: the expression describes more than {BOX_LIMIT:,} separate boxes of cells; "
+        "split it into simpler rules, or use fewer 'or' inside 'and'."
+    )

@@ -1,4 +1,9 @@
-"""Structural zeros: the cells that cannot exist, and those that can, both as disjoint boxes."""
+"""Structural zeros: the cells that cannot exist, and those that can, both as disjoint boxes.
+
+From a condition to the boxes of cells that meet it.
+
+Negation is pushed down to the comparisons (De Morgan), so every step is a union or an intersection of boxes.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.microdata import Variable
+from keyhole.data import Variable
 from keyhole.zeros.boxes import Box, Grid, admitted, count_cells, pack, unpack
 from keyhole.zeros.cover import cover_complement, cover_union
-from keyhole.zeros.rule import Rule
-from keyhole.zeros.rules import read_rules
-from keyhole.zeros.vocabulary import BLANK_WORD, make_vocabulary
-from keyhole.zeros.words import describe_box
+from keyhole.zeros.rule_files import Rule, read_rules
+from keyhole.zeros.vocabulary import BLANK_WORD, describe_box, make_vocabulary
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,182 @@
+"""From a file to an Assessment."""
+
+import operator
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, SupportsIndex, cast
+
+import numpy as np
+
+from keyhole.data import Microdata, SourceOptions, count_cells, encode, read_microdata
+from keyhole.errors import InputError, NotConvergedWarning, RulesError, SettingsError
+from keyhole.files import sha256
+from keyhole.results.assessment import Assessment
+from keyhole.results.folder import make_manifest
+from keyhole.risk import check_fit, check_half, diagnose, summarise_risk, weigh_groups
+from keyhole.risk.measures import find_certain, make_certain
+from keyhole.risk.release import Basis
+from keyhole.sampling import OnProgress, run_chains
+from keyhole.settings import make_settings
+from keyhole.summary import Design, describe_input, describe_zeros, explain_risk, make_records, make_summary
+from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
+
+
+def population_size(population: int | None, fraction: float | None, records: int) -> int:
+    """Return N from the one of both that is given."""
+    if (population is None) == (fraction is None):
+        raise SettingsError(
+            "give one of population and fraction: the size of the population, or the share sampled; "
+            "or weight, the column of survey weights"
+        )
+    if fraction is not None:
+        if not 0.0 < fraction <= 1.0:
+            raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
+        return max(records, round(records / fraction))
+    try:
+        people = operator.index(cast(SupportsIndex, population))  # whatever a Python user gives
+    except TypeError:
+        raise SettingsError("population must be a whole number of people") from None
+    if people < records:
+        raise InputError(
+            f"the population of {people:,} is smaller than the sample of {records:,} records: "
+            "give the number of people the sample was drawn from."
+        )
+    return people
+
+
+def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
+    """The half-sample check counts the truth in the other half, which it cannot where answers are missing."""
+    if self_check and microdata.codes.size and microdata.codes.min() < 0:
+        raise SettingsError(
+            "self-check needs every answer, or the other half does not tell the truth: "
+            "use missing 'category' or 'drop' with it"
+        )
+
+
+def read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
+    """Read rules on the variables of these data."""
+    return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
+
+
+def settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tuple[Microdata, int]:
+    """Refuse rules that the records contradict, or leave those records out and say how many."""
+    found = find_contradictions(rules, microdata)
+    if not len(found.records):
+        return microdata, 0
+    if not drop:
+        raise RulesError(
+            f"{describe_contradictions(found)}. Correct the rules or the records, "
+            "or leave the records out with --drop-contradictions."
+        )
+    kept = np.ones(len(microdata.codes), dtype=np.bool_)
+    kept[found.records] = False
+    if kept.sum() < 2:
+        raise RulesError("the rules call all records but one impossible: correct the rules.")
+    return microdata.keep(kept), len(found.records)
+
+
+def assess(
+    source: Any,
+    keys: str | Sequence[str],
+    population: int | None = None,
+    fraction: float | None = None,
+    codebook: str | Path | Mapping[str, Any] | None = None,
+    zeros: str | Path | None = None,
+    *,
+    weight: str | None = None,
+    household: str | None = None,
+    drop_contradictions: bool = False,
+    self_check: bool = False,
+    allow_identifier: Sequence[str] = (),
+    query: str | None = None,
+    count: str | None = None,
+    bands: Mapping[str, Any] | None = None,
+    user_missing: Literal["keep", "blank"] = "keep",
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Assessment:
+    """Estimate the disclosure risk of a file or dataframe.
+
+    source: path of a file (CSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
+    of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction, or a
+    column of survey weights whose sum is the population; household: the column that tells households apart.
+    count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
+    self_check: fit half of the file too, and see how well it predicts the whole; a quarter of the time limit more.
+    executor: runs the chains, in place of threads; checkpoint: folder in which an unfinished run is kept, and
+    from which it goes on with resume=True.
+
+    Warns with NotConvergedWarning unless the chains have reached one answer; `Assessment.grade` says how far they are.
+    """
+    clock, started = time.perf_counter(), datetime.now(UTC)
+    chosen = make_settings(**settings)
+    reading = SourceOptions(query, count, bands, user_missing)
+    microdata = read_microdata(
+        source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
+    )
+    design = Design(weight, household, microdata.extra)
+    refuse_half_of_blanks(microdata, self_check)
+    rules = None if zeros is None else read_rules(zeros, microdata)
+    left_out = 0
+    if rules is not None:
+        microdata, left_out = settle_contradictions(rules, microdata, drop_contradictions)
+    population, fraction = design.population(given := population, fraction, microdata.row_used)
+    people = population_size(population, fraction, len(microdata.codes))
+    counts = count_cells(microdata.codes)
+    reason = find_certain(counts, people)
+    if reason is not None:
+        trace, fit, half = None, None, None
+        risk, diagnosis = make_certain(counts, reason)
+        draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
+    else:
+        records = encode(microdata)
+        trace = run_chains(
+            records,
+            counts.unique_record,
+            people,
+            chosen,
+            rules,
+            on_progress,
+            executor=executor,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            resume=resume,
+        )
+        diagnosis = weigh_groups(diagnose(trace), trace, records, rules, chosen)
+        risk = summarise_risk(trace, diagnosis.grade)
+        fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)
+        half = check_half(records, chosen, rules, on_progress) if self_check else None
+        draws = dict(trace.quantities)
+    asked = time.perf_counter()
+    basis = Basis(
+        microdata, rules, people - len(microdata.codes), {} if trace is None else trace.kept,
+        chosen.model == "mixed", chosen.seed, chosen.workers, diagnosis.grade,
+    )  # fmt: skip
+    explained = explain_risk(basis, counts, risk, trace, design, given != population)
+    seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
+    seconds |= {} if trace is None else dict(trace.seconds)
+    seconds["attribution"] = time.perf_counter() - asked
+    if not diagnosis.converged:
+        warnings.warn(diagnosis.message, NotConvergedWarning, stacklevel=2)
+    source_block = describe_input(microdata, counts, people, chosen)
+    zeros_block = describe_zeros(rules, microdata, trace, left_out)
+    return Assessment(
+        tau1=risk.tau1,
+        tau2=risk.tau2,
+        records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
+        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, seconds)
+        | explained.blocks,
+        diagnosis=diagnosis,
+        draws=draws,
+        profiles={} if trace is None else dict(trace.kept),
+        manifest=make_manifest(
+            microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
+        )
+        | {"design": {"weight": weight, "household": household}},
+        _basis=basis,
+    )

@@ -1,0 +1,23 @@
+"""Reading data: files and dataframes into Microdata, Microdata into integers for the sampler."""
+
+from keyhole.data.cells import CellCounts, count_cells, encode
+from keyhole.data.codebook import read_codebook
+from keyhole.data.columns import SourceOptions
+from keyhole.data.inspection import Inspected, Inspection, inspect_source
+from keyhole.data.microdata import read_microdata
+from keyhole.data.variables import BLANK, Microdata, Variable
+
+__all__ = [
+    "BLANK",
+    "CellCounts",
+    "Inspected",
+    "Inspection",
+    "Microdata",
+    "SourceOptions",
+    "Variable",
+    "count_cells",
+    "encode",
+    "inspect_source",
+    "read_codebook",
+    "read_microdata",
+]

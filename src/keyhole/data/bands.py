@@ -1,0 +1,148 @@
+"""Bands: a numeric key cut at lower limits (`0,15,30`) or into equal widths (`5y`), so that it has categories.
+
+A band holds its lower limit and everything below the next. Limits in whole numbers give names such as 0-14 and
+75+; the last band is open. Bands of one width begin at multiples of it and run from the lowest value to the
+highest.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data.categories import order_categories, value_texts
+from keyhole.data.columns import NUMBER
+from keyhole.data.variables import BLANK, Variable
+from keyhole.errors import InputError, SettingsError
+
+WIDTH = re.compile(r"(\d+(?:\.\d+)?)y")
+MOST_BANDS = 1000
+HOW = "write the lower limits, as in 0,15,30,45, or a width, as in 5y"
+
+
+@dataclass(frozen=True)
+class Bands:
+    """How one key is cut: by lower limits, or by a width if there are none. text: as the user wrote it."""
+
+    name: str
+    text: str
+    limits: tuple[float, ...] = ()
+    width: float = 0.0
+
+
+def read_bands(bands: Mapping[str, Any] | None) -> dict[str, Bands]:
+    """Check all specifications: text as on the command line, or a list of lower limits."""
+    if bands is None:
+        return {}
+    if not isinstance(bands, Mapping):
+        raise SettingsError("bands must be given by key, for instance {'AGE': '5y'} or {'AGE': [0, 15, 30]}")
+    return {str(name): _read(str(name), entry) for name, entry in bands.items()}
+
+
+def _read(name: str, entry: Any) -> Bands:
+    if not isinstance(entry, str):
+        if isinstance(entry, Mapping) or not isinstance(entry, Sequence):
+            raise SettingsError(f"band {name}: {HOW}")
+        entry = ",".join(str(limit) for limit in entry)
+    text = "".join(entry.split())
+    found = WIDTH.fullmatch(text)
+    if found is not None:
+        width = float(found[1])
+        if not 0.0 < width < math.inf:
+            raise SettingsError(f"band {name}: the width must be above 0")
+        return Bands(name, text, width=width)
+    try:
+        limits = tuple(float(limit) for limit in text.split(","))
+    except ValueError:
+        raise SettingsError(f"band {name}: {HOW}") from None
+    if not all(math.isfinite(limit) for limit in limits):
+        raise SettingsError(f"band {name}: {HOW}")
+    if any(low >= high for low, high in itertools.pairwise(limits)):
+        raise SettingsError(f"band {name}: the limits must rise, as in 0,15,30,45")
+    if len(limits) > MOST_BANDS:
+        raise SettingsError(f"band {name}: {len(limits)} bands are too many; {MOST_BANDS} are the most")
+    return Bands(name, text, limits=limits)
+
+
+def cut(
+    column: pl.Series, bands: Bands, apart: Mapping[str, str], where: str, rows: NDArray[np.int64]
+) -> tuple[pl.Series, Variable]:
+    """Replace numbers by the names of their bands; blanks stay blank.
+
+    apart: codes, with their labels, that are reasons and no numbers, such as 99 "not stated"; those observed stay
+    categories of their own, after the bands. rows: the input row of each value, from 0.
+    """
+    column = column.fill_nan(None) if column.dtype.is_float() else column
+    values = column.drop_nulls().unique(maintain_order=True)
+    texts = value_texts(values)
+    number = np.array([math.nan if text == BLANK or text in apart else _number(text) for text in texts], np.float64)
+    finite = np.isfinite(number)
+    refuse = _Refusal(column, values, where, rows)
+    refuse.first(np.isinf(number), "is not a number and has no band: correct the row, or leave out --band")
+    limits = np.array(bands.limits) if bands.limits else _multiples(number[finite], bands, where)
+    place = np.searchsorted(limits, number, side="right") - 1
+    refuse.first(finite & (place < 0), "is below the lowest limit of --band: add a lower limit, or correct the row")
+    names = _names(limits.tolist(), bands.width)
+    written = [names[k] if banded else (text or None) for text, k, banded in zip(texts, place, finite, strict=True)]
+    extra = [code for code in order_categories(set(texts) & set(apart)) if code not in names]
+    variable = Variable(column.name, (*names, *extra), (*names, *(apart[code] for code in extra)) if extra else None)
+    if not len(values):
+        return column.cast(pl.String), variable
+    return column.replace_strict(values, written, default=None, return_dtype=pl.String), variable
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Names the first row with a value of a kind, never the value."""
+
+    column: pl.Series
+    values: pl.Series
+    where: str
+    rows: NDArray[np.int64]
+
+    def first(self, wrong: NDArray[np.bool_], told: str) -> None:
+        """Refuse the first of the values marked in `wrong`, if there is one."""
+        if wrong.any():
+            hit = self.column.is_in(self.values.filter(pl.Series(wrong)).implode()).fill_null(value=False)
+            row = self.rows[int(hit.arg_max() or 0)] + 1
+            raise InputError(f"{self.where} row {row}, column '{self.column.name}': the value {told}.")
+
+
+def _number(text: str) -> float:
+    """Return the number, infinity for what is none."""
+    return float(text) if NUMBER.fullmatch(text) else math.inf
+
+
+def _multiples(number: NDArray[np.float64], bands: Bands, where: str) -> NDArray[np.float64]:
+    """Return the multiples of the width from below the lowest value to below the highest."""
+    if not len(number):
+        return np.empty(0)
+    width = Decimal(bands.text.removesuffix("y"))
+    first, last = (math.floor(Decimal(str(end)) / width) for end in (number.min(), number.max()))
+    if last - first >= MOST_BANDS:
+        raise InputError(
+            f"{where}: --band {bands.name}={bands.text} makes more than {MOST_BANDS} bands: choose a larger width."
+        )
+    return np.array([float(k * width) for k in range(first, last + 1)])
+
+
+def _names(limits: list[float], width: float) -> list[str]:
+    """Name the bands: 0-14 and 75+; 0.5 to <1 where limits have fractions; -10 to -1 where one is negative."""
+    whole = all(limit.is_integer() for limit in limits) and width.is_integer()
+    ends = [*limits[1:], limits[-1] + width] if width and limits else limits[1:]
+    names = []
+    for low, high in zip(limits, ends, strict=False):
+        if not whole:
+            names.append(f"{low:g} to <{high:g}")
+        elif high - low == 1:
+            names.append(f"{low:.0f}")
+        else:
+            names.append(f"{low:.0f}{' to ' if limits[0] < 0 else '-'}{high - 1:.0f}")
+    return names if width else [*names, f"{limits[-1]:g}+"]

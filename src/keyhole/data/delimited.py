@@ -1,0 +1,194 @@
+"""CSV and its relatives: the delimiter is found, every value stays text.
+
+Rows with more values than there are columns, where not all columns are read: polars then looks at no other.
+
+A fast look at the bytes says whether there may be such a row; the csv module then says which. Within quotes neither
+delimiters nor line ends count, and a quote may stand only at the beginning of a value: where one does not, the csv
+module looks at every row.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data.columns import find_columns
+from keyhole.data.opening import OpenedFile
+from keyhole.data.variables import Table
+from keyhole.errors import InputError
+
+CHUNK = 1 << 22
+QUOTE, NEWLINE, RETURN = b'"\n\r'
+
+
+def may_have_long_rows(source: Path | bytes, delimiter: str, width: int) -> bool:
+    """Say whether a row may have more than `width` values; false only if none has."""
+    before, inside, found = NEWLINE, False, 0
+    for chunk in _chunks(source):
+        content = np.frombuffer(chunk, np.uint8)
+        ends, cuts = content == NEWLINE, content == ord(delimiter)
+        quote = content == QUOTE
+        if inside or quote.any():
+            places = np.flatnonzero(quote)
+            opening = places[1 if inside else 0 :: 2]
+            ahead = np.where(opening > 0, content[opening - 1], before)
+            if not np.isin(ahead, (QUOTE, NEWLINE, RETURN, ord(delimiter))).all():
+                return True
+            outside = (np.cumsum(quote) + inside) % 2 == 0
+            ends &= outside
+            cuts &= outside
+            inside = bool((len(places) + inside) % 2)
+        counted = np.cumsum(cuts)
+        longest, found = _longest(counted, ends, found)
+        if longest >= width:
+            return True
+        before = int(content[-1])
+    return found >= width
+
+
+def _longest(counted: NDArray[np.int64], ends: NDArray[np.bool_], found: int) -> tuple[int, int]:
+    """Return the most delimiters of a row that ends here, and those of the row that does not yet."""
+    at_end = counted[ends]
+    if not len(at_end):
+        return 0, found + int(counted[-1])
+    most = int(max(at_end[0] + found, np.diff(at_end).max(initial=0)))
+    return most, int(counted[-1] - at_end[-1])
+
+
+def _chunks(source: Path | bytes) -> Iterator[bytes]:
+    stream: BinaryIO = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    with stream:
+        while chunk := stream.read(CHUNK):
+            yield chunk
+
+
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE = 1 << 16
+SAMPLE_LINES = 50
+MOST_COLUMNS = 100_000
+
+
+def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
+    """Return the wanted columns (None: all that have a name) as text, in that order; blank values are null."""
+    source = _source(opened)
+    try:
+        delimiter = find_delimiter(_sample(source), wanted or ())
+        header = [name.strip() for name in next(_lines(source, delimiter), [])]
+        if not any(header):
+            raise InputError(f"{opened.path} has no header: its first line must name the columns.")
+        if len(header) > MOST_COLUMNS:
+            raise InputError(f"{opened.path} has more than {MOST_COLUMNS:,} columns: save the keys alone.")
+        names = [name for name in header if name] if wanted is None else list(wanted)
+        positions = find_columns(header, names, str(opened.path))
+        frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
+        if len(names) < len(header) and may_have_long_rows(source, delimiter, len(header)):
+            _refuse_long_row(source, delimiter, opened.path)
+        kept = _real_rows(frame, source, delimiter, len(header), opened.path)
+    except csv.Error as error:
+        raise InputError(f"{opened.path} is not a readable table: {error}.") from None
+    frame = frame if kept is None else frame.filter(kept)
+    chosen = frame[:, : len(names)].rename(dict(zip(frame.columns, names, strict=False)))
+    return Table(str(opened.path), tuple(header), chosen, opened.fingerprint)
+
+
+def find_delimiter(sample: str, keys: Sequence[str]) -> str:
+    """Return the delimiter under which the header holds most keys, then the one that cuts all lines alike."""
+
+    def fitness(delimiter: str) -> tuple[int, float, int]:
+        lines = [line for line in csv.reader(io.StringIO(sample), delimiter=delimiter) if line][:SAMPLE_LINES]
+        if not lines:
+            return (0, 0.0, 0)
+        header = [name.strip() for name in lines[0]]
+        alike = sum(len(line) == len(header) for line in lines) / len(lines) if len(header) > 1 else 0.0
+        return (len(set(keys) & set(header)), alike, len(header))
+
+    return max(DELIMITERS, key=fitness)
+
+
+def _source(opened: OpenedFile) -> Path | bytes:
+    """Return the path if polars can read it as it is, else the text in UTF-8 with ordinary line ends."""
+    if opened.encoding == "utf-8-sig" and not opened.lone_returns:
+        return opened.path if opened.content is None else opened.content
+    raw = opened.path.read_bytes() if opened.content is None else opened.content
+    try:
+        text = raw.decode(opened.encoding)
+    except UnicodeDecodeError:
+        if opened.encoding == "utf-16":
+            raise InputError(f"{opened.path} is not text in UTF-16, as its first bytes say.") from None
+        text = raw.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n").encode()
+
+
+def _text(source: Path | bytes) -> io.TextIOWrapper:
+    raw = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+
+
+def _sample(source: Path | bytes) -> str:
+    with _text(source) as text:
+        sample = text.read(SAMPLE)
+    # The last line may be cut: leave it out if there is another.
+    return sample[: sample.rfind("\n") + 1] or sample
+
+
+def _lines(source: Path | bytes, delimiter: str) -> Iterator[list[str]]:
+    with _text(source) as text:
+        yield from csv.reader(text, delimiter=delimiter)
+
+
+def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: Path) -> pl.DataFrame:
+    """Read the columns at these positions; a position may occur twice."""
+    try:
+        lazy = pl.scan_csv(
+            source,
+            separator=delimiter,
+            infer_schema=False,
+            truncate_ragged_lines=False,
+            glob=False,
+            low_memory=True,
+        )
+        names = lazy.collect_schema().names()
+        columns = [pl.col(names[position]).alias(str(place)) for place, position in enumerate(positions)]
+        return lazy.select(columns).collect(engine="streaming")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, IndexError):
+        raise _explain(source, delimiter, path) from None
+
+
+def _explain(source: Path | bytes, delimiter: str, path: Path) -> InputError:
+    """Find the row that cannot be read. Only its number is told."""
+    _refuse_long_row(source, delimiter, path)
+    return InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+
+
+def _refuse_long_row(source: Path | bytes, delimiter: str, path: Path) -> None:
+    lines = _lines(source, delimiter)
+    width = len(next(lines, []))
+    for row, line in enumerate((line for line in lines if line), start=1):
+        if len(line) > width:
+            raise InputError(
+                f"{path} row {row} has {len(line)} values for {width} columns: "
+                "quote the values that hold the delimiter, or correct the row."
+            )
+
+
+def _real_rows(frame: pl.DataFrame, source: Path | bytes, delimiter: str, width: int, path: Path) -> pl.Series | None:
+    """Tell blank lines, which are no records, and refuse rows that are too short.
+
+    Polars fills both with nulls, so only rows whose last value is blank are in doubt.
+    """
+    if width == 1 or not frame.columns or not frame.to_series(-1).has_nulls():
+        return None
+    sizes = [len(line) for line in _lines(source, delimiter)][1:]
+    sizes += [0] * (frame.height - len(sizes))
+    if len(sizes) != frame.height:
+        raise InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+    kept = pl.Series(sizes) > 0
+    short = next((row for row, size in enumerate((size for size in sizes if size), start=1) if size < width), None)
+    if short is not None:
+        raise InputError(f"{path} row {short} has fewer values than the {width} columns: correct the row.")
+    return kept

@@ -1,0 +1,159 @@
+"""A first look at a source, to choose the keys: what each variable is, and what it looks like.
+
+Names and labels are shown, counts too; values of the data never are.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from keyhole.data.categories import (
+    MOST_CATEGORIES,
+    are_fractions,
+    are_many_numbers,
+    distinct_values,
+    is_blank,
+    looks_identifying,
+    value_texts,
+)
+from keyhole.data.codebook import read_codebook
+from keyhole.data.columns import NUMBER, SourceOptions, is_name
+from keyhole.data.database import is_url
+from keyhole.data.source import read_table
+from keyhole.data.variables import BLANK, Table, Variable
+from keyhole.errors import InputError
+
+FIRST_COLUMNS = 50
+VALUES_AT_ONCE = 20_000_000  # of a file, held in memory together
+MOST_VARIABLES = 5_000
+GROUP_FROM = 50
+NAMED_AS_IDENTIFIER = re.compile(
+    r"(?:^|[_.\W])(?:id|uuid|guid|ssn|pnr|serial)$|(?:person|hh|household|case|p|h)_?id$", re.I
+)
+Looks = Literal["key", "identifier", "continuous", "constant"]
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """One variable.
+
+    kind: text, whole numbers, numbers, dates or true/false; different: how many values, blanks apart.
+    categories: codes and labels that the file or the codebook names, in order; looks_like and the reason for it.
+    """
+
+    name: str
+    title: str
+    kind: str
+    different: int
+    blank: int
+    categories: tuple[tuple[str, str], ...]
+    looks_like: Looks
+    reason: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All variables of a source, in its order."""
+
+    rows: int
+    variables: tuple[Inspected, ...]
+
+
+def inspect_source(
+    source: Any,
+    codebook: str | Path | Mapping[str, Any] | None = None,
+    options: SourceOptions | None = None,
+) -> Inspection:
+    """Look at every variable of a file, dataframe or database query."""
+    options = options or SourceOptions()
+    options.check(())
+    book = read_codebook(codebook)
+    found: list[Inspected] = []
+    rows = 0
+    for table in _parts(source, options):
+        rows = max(rows, table.frame.height)
+        for name in table.frame.columns:
+            variable = book.get(name) or table.labels.get(name)
+            found.append(_inspect(table.frame[name], table.titles.get(name, ""), variable, table.where))
+    return Inspection(rows, tuple(found))
+
+
+def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
+    """Read a file some columns at a time, as many as memory holds, anything else at once."""
+    if is_url(source) or not isinstance(source, str | Path):
+        yield read_table(source, None, options)
+        return
+    names = [name for name in read_table(source, (), options).header if name]
+    _refuse_no_header(names, str(source))
+    if len(names) > MOST_VARIABLES:
+        raise InputError(f"{source} has more than {MOST_VARIABLES:,} variables, too many to look at: save fewer.")
+    place, size = 0, FIRST_COLUMNS
+    while place < len(names):
+        table = read_table(source, names[place : place + size], options)
+        yield table
+        place += size
+        size = max(FIRST_COLUMNS, VALUES_AT_ONCE // max(table.frame.height, 1))
+
+
+def _refuse_no_header(names: list[str], where: str) -> None:
+    if not all(map(is_name, names)):
+        raise InputError(f"{where}: its first line is not a header; look for unbalanced quotes.")
+    # Numbers on the first line are values, and values are not shown.
+    if 2 * sum(NUMBER.fullmatch(name) is not None for name in names) >= len(names):
+        raise InputError(f"{where}: its first line does not name the columns; add a header.")
+
+
+def _inspect(column: pl.Series, title: str, variable: Variable | None, where: str) -> Inspected:
+    blank = int(is_blank(column).sum())
+    records = len(column)
+    try:
+        column, values = distinct_values(column, where)
+    except InputError:
+        return Inspected(column.name, title, "other", 0, blank, (), "identifier", "it holds bytes, lists or structures")
+    texts = set(value_texts(values)) - {BLANK} if len(values) <= MOST_CATEGORIES else None
+    different = len(values) if texts is None else len(texts)
+    pairs = (
+        () if variable is None else tuple(zip(variable.categories, variable.labels or variable.categories, strict=True))
+    )
+    looks, reason = _guess(column, texts, different, records, {code for code, _ in pairs})
+    return Inspected(column.name, title, _kind(column, texts), different, blank, pairs, looks, reason)
+
+
+def _guess(
+    column: pl.Series, texts: set[str] | None, different: int, records: int, known: set[str]
+) -> tuple[Looks, str]:
+    """Say what a variable looks like, by the same measures by which `assess` refuses keys."""
+    if different == 0:
+        return "constant", "all blank"
+    if different == 1 and (not known or len(known) < 2):
+        return "constant", "a single value"
+    if texts is None:
+        measured = column.dtype.is_float()
+        return ("continuous" if measured else "identifier"), f"more than {MOST_CATEGORIES:,} different values"
+    if are_fractions(texts - known):
+        return "continuous", "numbers with fractions; --band makes categories"
+    if looks_identifying(different, records):
+        return "identifier", "nearly all values differ"
+    if NAMED_AS_IDENTIFIER.search(column.name):
+        return "identifier", "its name says so"
+    if are_many_numbers(texts - known):
+        return "continuous", f"{different:,} different numbers; --band makes categories"
+    if different > GROUP_FROM:
+        return "key", f"{different:,} categories; grouping lowers the risk"
+    return "key", f"{different:,} categories"
+
+
+def _kind(column: pl.Series, texts: set[str] | None) -> str:
+    if column.dtype == pl.Boolean:
+        return "true/false"
+    if column.dtype.is_temporal():
+        return "dates"
+    if texts is None:
+        return "numbers" if column.dtype.is_numeric() else "text"
+    if not texts or not all(NUMBER.fullmatch(text) for text in texts):
+        return "text"
+    return "whole numbers" if all(float(text).is_integer() for text in texts) else "numbers"

@@ -1,0 +1,198 @@
+"""Look at a file before reading it: does it exist, what is it really, how is its text encoded.
+
+Gzip is unpacked into memory with two limits, so that a small file cannot fill the machine.
+"""
+
+import codecs
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keyhole.errors import InputError
+
+PARQUET_ENDINGS = frozenset({".parquet", ".pq"})
+TEXT_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".tab"})
+SPREADSHEET_ENDINGS = frozenset({".xlsx", ".xls", ".ods"})
+PROGRAMS = {".sav": "SPSS", ".zsav": "SPSS", ".por": "SPSS", ".dta": "Stata", ".sas7bdat": "SAS", ".xpt": "SAS"}
+SIGNATURES = {
+    b"PAR1": "Parquet",
+    b"PK\x03\x04": "a zip archive or a spreadsheet",
+    b"\x1f\x8b": "gzip",
+    b"$FL": "SPSS",
+    b"<stata_dta>": "Stata",
+    b"HEADER RECORD*******": "SAS",
+    b"\0" * 12 + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00\x09\xc7\x31\x8c\x18\x1f\x10\x11": "SAS",
+    b"SQLite format 3\0": "an SQLite database",
+    b"\x89PNG": "a picture",
+    b"%PDF": "a PDF document",
+}
+START = 32
+# Files of Stata before version 13 begin with the number of their layout, those of SPSS .por with a banner.
+OLD_STATA = frozenset({105, 108, 110, 111, 112, 113, 114, 115})
+XPT_CARD = 80  # a transport file is made of cards of 80 bytes, as on tape
+BLOCK = 1 << 20
+# Bytes that no text in UTF-8, Latin-1 or Windows-1252 holds: all control characters but TAB, LF, VT, FF, CR.
+CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file that was read through once.
+
+    kind: "text", "parquet", or the ending of a statistical package; encoding: of text, else empty.
+    content: the text itself where it was compressed; lone_returns: some lines end with CR alone.
+    """
+
+    path: Path
+    kind: str
+    encoding: str
+    fingerprint: str
+    content: bytes | None = field(default=None, repr=False)
+    lone_returns: bool = False
+
+
+def open_file(path: Path) -> OpenedFile:
+    """Read the file through once: refuse what cannot be a table, find its encoding, hash its bytes."""
+    start = _read_start(path)
+    if not start:
+        raise InputError(f"{path} is empty: a header line and records are needed.")
+    found = next((name for sign, name in SIGNATURES.items() if start.startswith(sign)), None)
+    ending = path.suffix.lower()
+    if ending in PROGRAMS:
+        _refuse_other_program(path, ending, start, found)
+        return OpenedFile(path, ending, "", _hash(path))
+    _refuse_false_name(path, ending, found)
+    if found == "Parquet":
+        return OpenedFile(path, "parquet", "", _hash(path))
+    content = unpack_gzip(path) if start.startswith(GZIP) else None
+    encoding, lone_returns = _read_through(path, start if content is None else content[:START], content)
+    return OpenedFile(path, "text", encoding, _hash(path), content, lone_returns)
+
+
+def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | None) -> None:
+    program = PROGRAMS[ending]
+    old = (ending == ".dta" and start[0] in OLD_STATA) or ending == ".por"
+    if found != program and not (old and found is None):
+        raise InputError(
+            f"{path} is not {program}, although its name ends in {ending}: give it the ending of what it is."
+        )
+    if ending == ".xpt" and path.stat().st_size % XPT_CARD:
+        raise InputError(f"{path} is not a readable SAS file: it is cut off.")
+
+
+def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
+    if ending in PARQUET_ENDINGS and found != "Parquet":
+        raise InputError(f"{path} is not Parquet, although its name ends in {ending}: for text, rename it to .csv.")
+    if ending in SPREADSHEET_ENDINGS:
+        raise InputError(f"{path}: files that end in {ending} cannot be read; save the table as CSV or Parquet.")
+    if found == "an SQLite database":
+        raise InputError(
+            f"{path} is {found}: name it with --url sqlite:///{path.name} and say with --query which rows to read."
+        )
+    if found == "Parquet" and ending in TEXT_ENDINGS:
+        raise InputError(f"{path} is Parquet, although its name ends in {ending}: rename it to .parquet.")
+    if found in PROGRAMS.values():
+        endings = " or ".join(name for name, program in PROGRAMS.items() if program == found)
+        raise InputError(f"{path} is a file of {found}, although its name ends otherwise: rename it to {endings}.")
+    if found not in (None, "Parquet", "gzip"):
+        raise InputError(f"{path} is {found}, not a table in CSV or Parquet: save it as one of those.")
+
+
+def _read_start(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path} is not a file on disk: save what it gives into one.")
+        with path.open("rb") as file:
+            return file.read(START)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist: check the name and the folder.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder: name the file in it.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a valid name"
+        raise InputError(f"{path} cannot be read: {reason}.") from None
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _blocks(path: Path, content: bytes | None) -> Iterator[bytes]:
+    """Yield the text in pieces, from memory or from disk."""
+    if content is not None:
+        yield from (content[place : place + BLOCK] for place in range(0, len(content), BLOCK))
+        return
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def _read_through(path: Path, start: bytes, content: bytes | None) -> tuple[str, bool]:
+    """Return the encoding, and whether some lines end with CR alone, holding one block at a time."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16", True
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    utf8, lone_returns = True, False
+    for block in _blocks(path, content):
+        if len(block.translate(None, CONTROL)) != len(block):
+            raise InputError(
+                f"{path} is not text, although it should be a table in CSV: save the table as CSV or Parquet."
+            )
+        utf8 = utf8 and _decodes(decoder, block)
+        lone_returns = lone_returns or block.count(b"\r") != block.count(b"\r\n")
+    utf8 = utf8 and _decodes(decoder, b"", final=True)
+    return "utf-8-sig" if utf8 else "windows-1252", lone_returns
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+GZIP = b"\x1f\x8b"
+
+
+BLOCK = 1 << 20
+
+
+RATIO = 200  # tables shrink to a tenth or so; what shrinks this much is made to burst
+
+
+GRACE = 8 * BLOCK  # tiny files may shrink more: a table of equal lines
+
+
+LARGEST = 4 << 30
+
+
+def unpack_gzip(path: Path, largest: int = LARGEST) -> bytes:
+    """Return the content of a gzip file; nothing is written to disk."""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        with path.open("rb") as packed, gzip.GzipFile(fileobj=packed) as file:
+            while block := file.read(BLOCK):
+                pieces.append(block)
+                size += len(block)
+                if size > GRACE and size > RATIO * packed.tell():
+                    raise InputError(
+                        f"{path} unpacks to more than {RATIO} times its size, as no table does: "
+                        "unpack it yourself if you trust it."
+                    )
+                if size > largest:
+                    raise InputError(
+                        f"{path} unpacks to more than {largest / 2**30:.3g} GB: "
+                        "save the keys alone, or the table as Parquet."
+                    )
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise InputError(f"{path} is not a readable gzip file: it may be cut off or damaged.") from None
+    content = b"".join(pieces)
+    if content.startswith(GZIP):
+        raise InputError(f"{path} is gzip inside gzip: unpack it yourself.")
+    return content

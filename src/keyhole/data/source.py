@@ -1,0 +1,73 @@
+"""From a source of any kind to the wanted columns, and what the source says of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from keyhole.data.columns import SourceOptions, find_columns
+from keyhole.data.database import is_url, read_database
+from keyhole.data.delimited import read_delimited
+from keyhole.data.opening import OpenedFile, open_file
+from keyhole.data.statistical import read_statistical
+from keyhole.data.variables import Table
+from keyhole.errors import InputError, SettingsError
+
+
+def read_table(source: Any, wanted: Sequence[str] | None, options: SourceOptions) -> Table:
+    """Return the wanted columns, or all of them for None."""
+    if is_url(source) or options.query is not None:
+        if not is_url(source) or options.query is None:
+            raise SettingsError("a database needs both its address (--url sqlite:///survey.db) and a --query")
+        return read_database(source, options.query, wanted)
+    if not isinstance(source, str | Path):
+        return _read_dataframe(source, wanted)
+    opened = open_file(Path(source))
+    if opened.kind == "text":
+        return read_delimited(opened, wanted)
+    if opened.kind == "parquet":
+        return _read_parquet(opened, wanted)
+    return read_statistical(opened, wanted, options.user_missing == "keep")
+
+
+def _read_parquet(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
+    try:
+        lazy = pl.scan_parquet(opened.path, glob=False)
+        header = lazy.collect_schema().names()
+        names = header if wanted is None else list(wanted)
+        find_columns(header, names, str(opened.path))
+        frame = lazy.select(names).collect(engine="streaming")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise InputError(f"{opened.path} is not a readable Parquet file: it may be cut off or damaged.") from None
+    return Table(str(opened.path), tuple(header), frame, opened.fingerprint)
+
+
+def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
+    """Take the columns from a dataframe of pandas, polars, pyarrow or another library that narwhals knows."""
+    import narwhals.stable.v2 as nw
+
+    where = "the dataframe"
+    try:
+        data = nw.from_native(source)
+    except TypeError:
+        raise InputError(
+            f"data of type {type(source).__name__} cannot be read: give the path of a file or a dataframe."
+        ) from None
+    except MemoryError:
+        raise
+    except Exception:
+        # pandas with two columns of one name, for instance; the library's own message may quote values.
+        raise InputError("the dataframe cannot be read: are two of its columns named alike?") from None
+    header = data.collect_schema().names()
+    names = header if wanted is None else list(wanted)
+    find_columns(header, names, where)
+    try:
+        chosen = data.select(*names)
+        eager = chosen.collect(backend="polars") if isinstance(chosen, nw.LazyFrame) else chosen
+        return Table(where, tuple(header), eager.to_polars())
+    except MemoryError:
+        raise
+    except Exception:
+        # Columns of mixed Python objects; the library's own message may quote a value.
+        raise InputError("the dataframe cannot be read: make its key columns text or numbers.") from None

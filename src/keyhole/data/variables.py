@@ -1,0 +1,95 @@
+"""What reading gives: columns of a source, key variables with their categories, one row of integers for each record."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data.design import ExtraColumns
+
+BLANK = ""  # the code of a blank answer; it can be nobody's real code
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A key variable.
+
+    categories: codes in order, as text exactly as a user would write them.
+    labels: what the codebook calls them, in the same order.
+    declared: they are those of a codebook, whatever the records say.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    labels: tuple[str, ...] | None = None
+    declared: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Microdata:
+    """The records on the key variables, in the order of the keys.
+
+    codes: int32 (n, J), the index of the category, -1 where the answer is left to the model.
+    rows: rows in the input; row_used: bool (rows,), which of them are records here.
+    ignored: keys with one category, which tell nobody apart; ignored_variables: the same in full.
+    fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe or a query.
+    row_records: int64 (rows,), how many records each row stands for in a table of cells; None: one each.
+    reading: how the source was read (bands, count, user_missing, dropped), for summary and manifest.
+    extra: weights and households of all rows of the input.
+    """
+
+    variables: tuple[Variable, ...]
+    codes: NDArray[np.int32]
+    rows: int
+    row_used: NDArray[np.bool_]
+    ignored: tuple[str, ...]
+    fingerprint: str
+    ignored_variables: tuple[Variable, ...] = ()
+    row_records: NDArray[np.int64] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    extra: ExtraColumns = field(default_factory=ExtraColumns)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Number of categories of each variable."""
+        return tuple(len(variable.categories) for variable in self.variables)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the full table, observed or not."""
+        return math.prod(self.levels)
+
+    @property
+    def record_row(self) -> NDArray[np.int64]:
+        """The input row of each record, from 0: int64 (n,)."""
+        used = np.flatnonzero(self.row_used)
+        return used if self.row_records is None else np.repeat(used, self.row_records[used])
+
+    def keep(self, kept: NDArray[np.bool_]) -> Self:
+        """Return the records marked in `kept`, bool (n,). Records of one row have one fate, since they are alike."""
+        row_used = self.row_used.copy()
+        row_used[self.record_row[~kept]] = False
+        return replace(self, codes=self.codes[kept], row_used=row_used)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a source before they are encoded.
+
+    where: how messages call the source; header: all its columns; frame: the wanted ones.
+    fingerprint: SHA-256 of the bytes, None if there are none.
+    titles: the label of a variable; labels: its value labels, as a codebook.
+    user_missing: codes that the file declares missing although they are stated ("refused", "not stated").
+    """
+
+    where: str
+    header: tuple[str, ...]
+    frame: pl.DataFrame
+    fingerprint: str | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Variable] = field(default_factory=dict)
+    user_missing: Mapping[str, frozenset[str]] = field(default_factory=dict)

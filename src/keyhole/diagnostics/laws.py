@@ -1,0 +1,225 @@
+"""The predictive law of tau1 and tau2: given each draw it is computed (kernels/risk.py), then averaged over draws.
+
+An interval, a median, the probability of a limit are read from the average. Nothing is simulated, so the Monte Carlo
+error of an end is that of the parameters alone: the error of the mean of F(q | draw), divided by the density at q.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.diagnostics.series import monte_carlo_error
+from keyhole.kernels.risk import fill_law
+from keyhole.kernels.state import Floats
+
+LEVEL = 0.95
+TAILS = ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0)
+
+Interval = tuple[float, float]
+Errors = tuple[float, float]
+
+MOST_LAWS, FEWEST_LAWS = 250, 40
+"""Draws of a chain whose law is computed: 220 independent ones give an end to a tenth of a predictive sd."""
+
+BUDGET = 4e9
+"""Steps of convolution that all laws of a run may take: some seconds."""
+
+POINTS = 800
+"""Values of tau2 at which its law is known."""
+
+REACH = 6.0
+"""Standard deviations to either side that these cover."""
+
+MOST_BINS = 36
+NEGLIGIBLE = 1e-3
+"""Of the law, at either side, put into the last bin of a picture."""
+
+SLOPE = 0.25
+"""Predictive sd to either side of an end over which the density there is taken."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its 95 % interval."""
+
+    mean: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Shares of a distribution between edges; there is one edge more than shares."""
+
+    edges: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Law:
+    """P(tau <= point | draw), float64 (chain, draw, point); expected, variance: of tau given the draw (chain, draw).
+
+    most: what tau cannot exceed; whole: tau is a count, and its quantiles are counts.
+    """
+
+    point: Floats
+    below: Floats
+    expected: Floats
+    variance: Floats
+    most: int
+    whole: bool
+    _average: dict[tuple[int, ...], Floats] = field(default_factory=dict, compare=False, repr=False)
+
+    def average(self, chains: tuple[int, ...] = ()) -> Floats:
+        """Return the distribution function of tau, over the draws of these chains or of all."""
+        if chains not in self._average:
+            self._average[chains] = (self.below[list(chains)] if chains else self.below).mean(axis=(0, 1))
+        return self._average[chains]
+
+    @property
+    def sd(self) -> float:
+        """The predictive standard deviation."""
+        return math.sqrt(float(self.expected.var() + self.variance.mean()))
+
+    @property
+    def median(self) -> float:
+        """The median."""
+        return self.quantile(0.5)
+
+    def quantile(self, share: float, chains: tuple[int, ...] = ()) -> float:
+        """Return the value below which this share of the law lies."""
+        return find_quantile(self.point, self.average(chains), share, self.whole)
+
+    def interval(self, chains: tuple[int, ...] = ()) -> Interval:
+        """Return the equal-tailed interval over the draws of these chains, or of all."""
+        return self.quantile(TAILS[0], chains), self.quantile(TAILS[1], chains)
+
+    def envelope(self) -> Interval:
+        """Return the smallest lower and the largest upper limit of any chain."""
+        ends = [self.interval((chain,)) for chain in range(len(self.below))]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def estimate(self, chains: tuple[int, ...] = ()) -> Estimate:
+        """Return mean and interval over the draws of these chains, or of all."""
+        expected = self.expected[list(chains)] if chains else self.expected
+        return Estimate(float(expected.mean()), self.interval(chains))
+
+    def weighted(self, weights: Floats) -> Estimate:
+        """Return mean and interval when chains have these weights."""
+        average = np.tensordot(weights, self.below.mean(axis=1), axes=1)
+        low, high = (find_quantile(self.point, average, tail, self.whole) for tail in TAILS)
+        return Estimate(float(weights @ self.expected.mean(axis=1)), (low, high))
+
+    def probability_above(self, limit: float) -> float:
+        """Return the probability that tau is more than a limit."""
+        place = int(np.searchsorted(self.point, limit, side="right")) - 1
+        if place < 0:
+            return 1.0
+        average = self.average()
+        return float(1.0 - (average[place] if self.whole else np.interp(limit, self.point, average)))
+
+    def bins(self) -> Bins:
+        """Return the law in bins of equal width; for counts the width is whole and bins are centred on counts."""
+        low, high = self.quantile(NEGLIGIBLE), self.quantile(1.0 - NEGLIGIBLE)
+        if self.whole:
+            width = math.ceil((high - low + 1.0) / MOST_BINS)
+            edges = low - 0.5 + width * np.arange(math.ceil((high - low + 1.0) / width) + 1)
+        elif high > low:
+            edges = np.linspace(low, high, MOST_BINS + 1)
+        else:
+            edges = np.array([low - 0.5, low + 0.5])
+        if self.whole:
+            # Edges lie half way between counts, so that the share up to an edge is known exactly.
+            reached = np.append(0.0, self.average())[np.searchsorted(self.point, edges)]
+        else:
+            reached = np.interp(edges, self.point, self.average())
+        reached[0], reached[-1] = 0.0, 1.0
+        return Bins(_rounded(edges, 4), _rounded(np.diff(reached), 5))
+
+    def end_errors(self) -> Errors:
+        """Return the Monte Carlo errors of the two ends of the interval."""
+        low, high = (self._error_of(self.quantile(tail)) for tail in TAILS)
+        return low, high
+
+    def _error_of(self, end: float) -> float:
+        if self.sd == 0.0:
+            return 0.0
+        average = self.average()
+        place = min(int(np.searchsorted(self.point, end)), len(self.point) - 1)
+        step = max(SLOPE * self.sd, 1.0 if self.whole else 0.0)
+        first, last = np.clip(np.searchsorted(self.point, [end - step, end + step]), 0, len(self.point) - 1)
+        rise = average[last] - (average[first] if first > 0 else 0.0)
+        density = rise / max(self.point[last] - self.point[first], step)
+        error = monte_carlo_error(self.below[:, :, place])
+        return 0.0 if error == 0.0 else float(error / density) if density > 0.0 else float("inf")
+
+
+def find_quantile(point: Floats, below: Floats, share: float, whole: bool) -> float:
+    """Return the value at which a distribution function reaches a share."""
+    place = min(int(np.searchsorted(below, share * (1.0 - 1e-12))), len(point) - 1)
+    if whole or place == 0:
+        return float(point[place])
+    return float(np.interp(share, below[place - 1 : place + 1], point[place - 1 : place + 1]))
+
+
+def count_laws(chains: int, uniques: int, variance: float) -> int:
+    """Return how many draws of each chain have their law computed; sizes decide, never the clock."""
+    steps = uniques * (20.0 * math.sqrt(variance) + 50.0)
+    return int(np.clip(BUDGET / max(chains * steps, 1.0), FEWEST_LAWS, MOST_LAWS))
+
+
+def law_of_uniques(
+    r1: NDArray[np.floating], r2: NDArray[np.floating], people: int, variance: Floats, sure: bool = False
+) -> Law:
+    """Return the law of tau1 from the risks (chain, draw, unique); sure: the risks are those of simulated people."""
+    chains, draws, uniques = r1.shape
+    buffer = np.zeros(uniques + 1)
+    found: list[tuple[int, Floats]] = []
+    for chain in range(chains):
+        for draw in range(draws):
+            a, b = r1[chain, draw].astype(np.float64), r2[chain, draw].astype(np.float64)
+            first, last = fill_law(a, b, max(people, 1), buffer)
+            found.append((first, np.cumsum(buffer[first:last])))
+    low, high = min(first for first, _ in found), max(first + len(law) for first, law in found)
+    below = np.ones((chains * draws, high - low))
+    for row, (first, law) in zip(below, found, strict=True):
+        row[: first - low] = 0.0
+        row[first - low : first - low + len(law)] = law
+    # The last of a cumulated sum may miss 1 by rounding.
+    below[:, -1] = 1.0
+    expected = r1.sum(axis=2, dtype=np.float64)
+    point = np.arange(low, high, dtype=np.float64)
+    spread = np.zeros_like(expected) if sure else variance
+    return Law(point, below.reshape(chains, draws, -1), expected, spread, uniques, whole=True)
+
+
+def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:
+    """Return the law of tau2: normal given the draw, within 0 and the number of sample uniques."""
+    from scipy.special import ndtr
+
+    sd = np.sqrt(variance)
+    low = max(float((expected - REACH * sd).min()), 0.0)
+    high = min(float((expected + REACH * sd).max()), float(uniques))
+    point = np.linspace(low, max(high, low), POINTS)
+    distance = point - expected[:, :, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below = np.where(sd[:, :, None] > 0.0, ndtr(distance / sd[:, :, None]), distance >= 0.0)
+    below[:, :, -1] = 1.0
+    return Law(point, below, expected, variance, uniques, whole=False)
+
+
+def interval(draws: Floats) -> Interval:
+    """Return the equal-tailed interval of draws."""
+    low, high = np.quantile(draws, TAILS, method="inverted_cdf")
+    return float(low), float(high)
+
+
+def envelope(draws: Floats) -> Interval:
+    """Return the smallest lower and the largest upper limit of any chain; draws: (chain, draw)."""
+    low, high = np.quantile(draws, TAILS, axis=1, method="inverted_cdf")
+    return float(low.min()), float(high.max())
+
+
+def _rounded(values: NDArray[np.floating], places: int) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.round(values, places))

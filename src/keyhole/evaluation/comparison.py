@@ -1,0 +1,234 @@
+"""All estimators side by side on one file: ours through `assess`, the classical ones through `classical`."""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.api import population_size, read_rules, settle_contradictions
+from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
+from keyhole.data import Microdata, SourceOptions, read_microdata
+from keyhole.errors import InputError, KeyholeError, NotConvergedWarning, SettingsError
+from keyhole.settings import make_settings
+from keyhole.zeros import Zeros
+
+OUR_REFERENCE = "keyhole, docs/model.md; Battiston and Rimella (2024)"
+
+
+@dataclass(frozen=True)
+class Ours:
+    """One of our own models: its settings and what it assumes in a line."""
+
+    settings: dict[str, Any]
+    assumes: str
+    reference: str
+
+
+OURS = {
+    "hdp-adaptive": Ours({}, "people mix profiles; number of profiles and prior learned", OUR_REFERENCE),
+    "hdp-paper": Ours({"prior": "paper"}, "people mix profiles; number learned, prior fixed", OUR_REFERENCE),
+    "mixed-5": Ours(
+        {"model": "mixed", "profiles": 5},
+        "people mix 5 profiles",
+        "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394",
+    ),
+    "mixed-20": Ours(
+        {"model": "mixed", "profiles": 20},
+        "people mix 20 profiles",
+        "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394",
+    ),
+}
+ESTIMATORS = (*OURS, *CLASSICAL)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A point estimate and, where the estimator has one, its 95 % interval."""
+
+    mean: float | None = None
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one estimator said, or why it said nothing. converged is None for estimators without chains."""
+
+    name: str
+    tau1: Guess
+    tau2: Guess
+    seconds: float
+    converged: bool | None = None
+    error: str | None = None
+    r1: NDArray[np.float64] | None = None
+    r2: NDArray[np.float64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The data of all estimators, as `assess` takes them and as the classical estimators take them."""
+
+    source: Any
+    keys: str | Sequence[str]
+    population: int
+    codebook: str | Path | Mapping[str, Any] | None
+    zeros: str | Path | None
+    sample: Sample
+    drop_contradictions: bool = False
+    allow_identifier: Sequence[str] = ()
+    missing: str = "category"
+    reading: SourceOptions = field(default_factory=SourceOptions)
+
+
+def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] = ESTIMATORS) -> tuple[str, ...]:
+    """Return the estimators in the order of the list; all of them when none is named."""
+    if names is None:
+        return tuple(allowed)
+    chosen = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
+    for name in chosen:
+        if name not in allowed:
+            raise SettingsError(f"unknown estimator '{name}': the estimators are {', '.join(allowed)}")
+    return tuple(name for name in allowed if name in chosen)
+
+
+def describe_estimator(name: str) -> tuple[str, str]:
+    """Return what an estimator assumes and where it is published."""
+    entry = OURS[name] if name in OURS else CLASSICAL[name]
+    return entry.assumes, entry.reference
+
+
+def run_estimator(
+    name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None = None
+) -> Outcome:
+    """Run one estimator; what it cannot do is told in its outcome."""
+    clock = time.perf_counter()
+    try:
+        found = _run_ours(name, given, settings, on_progress) if name in OURS else _run_classical(name, given)
+    except (KeyholeError, MemoryError) as error:
+        reason = str(error) or "not enough memory."
+        return Outcome(name, Guess(), Guess(), time.perf_counter() - clock, error=reason)
+    return Outcome(name, **found, seconds=time.perf_counter() - clock)
+
+
+def prepare(
+    source: Any,
+    keys: str | Sequence[str],
+    population: int | None = None,
+    fraction: float | None = None,
+    codebook: str | Path | Mapping[str, Any] | None = None,
+    zeros: str | Path | None = None,
+    drop_contradictions: bool = False,
+    allow_identifier: Sequence[str] = (),
+    missing: Literal["category", "drop", "model"] = "category",
+    reading: SourceOptions | None = None,
+) -> Given:
+    """Read the data once and refuse what no estimator could use; missing, reading: as `assess` has them."""
+    reading = reading or SourceOptions()
+    make_settings(missing=missing)
+    microdata = read_microdata(source, keys, codebook, allow_identifier, missing, reading)
+    rules: Zeros | None = None
+    if zeros is not None:
+        rules = read_rules(zeros, microdata)
+        microdata, _ = settle_contradictions(rules, microdata, drop_contradictions)
+    people = population_size(population, fraction, len(microdata.codes))
+    return Given(
+        source,
+        keys,
+        people,
+        codebook,
+        zeros,
+        make_sample(_with_a_key(microdata), people, rules),
+        drop_contradictions,
+        tuple(allow_identifier),
+        missing,
+        reading,
+    )
+
+
+def compare(
+    given: Given,
+    estimators: Sequence[str] = ESTIMATORS,
+    on_start: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> list[Outcome]:
+    """Run the estimators one after the other."""
+    make_settings(**settings)
+    outcomes = []
+    for name in estimators:
+        if on_start is not None:
+            on_start(name)
+        outcomes.append(run_estimator(name, given, settings))
+    return outcomes
+
+
+def describe_outcome(outcome: Outcome) -> dict[str, Any]:
+    """One entry of `estimators` in the JSON of `compare`."""
+    assumes, reference = describe_estimator(outcome.name)
+    return {
+        "name": outcome.name,
+        "seconds": outcome.seconds,
+        "tau1": {"mean": outcome.tau1.mean, "interval": outcome.tau1.interval},
+        "tau2": {"mean": outcome.tau2.mean, "interval": outcome.tau2.interval},
+        "converged": outcome.converged,
+        "error": outcome.error,
+        "details": outcome.details,
+        "assumes": assumes,
+        "reference": reference,
+    }
+
+
+def _run_ours(
+    name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None
+) -> dict[str, Any]:
+    from keyhole.api import assess
+
+    # The outcome says whether chains agree.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        found = assess(
+            given.source,
+            given.keys,
+            population=given.population,
+            codebook=given.codebook,
+            zeros=given.zeros,
+            drop_contradictions=given.drop_contradictions,
+            allow_identifier=given.allow_identifier,
+            on_progress=on_progress,
+            missing=given.missing,
+            **vars(given.reading),
+            **{**settings, **OURS[name].settings},
+        )
+    unique = found.records.filter(found.records["sample_unique"] == 1)
+    return {
+        "tau1": Guess(found.tau1.mean, found.tau1.interval),
+        "tau2": Guess(found.tau2.mean, found.tau2.interval),
+        "converged": found.diagnosis.converged,
+        "r1": unique["r1"].to_numpy(),
+        "r2": unique["r2"].to_numpy(),
+        "details": {"message": found.diagnosis.message},
+    }
+
+
+def _run_classical(name: str, given: Given) -> dict[str, Any]:
+    found = estimate_classical(name, given.sample)
+    details: dict[str, Any] = dict(found.details)
+    if given.zeros is not None and not CLASSICAL[name].follows_rules:
+        details["rules"] = "ignored: this estimator does not know of cells"
+    return {
+        "tau1": Guess(found.tau1),
+        "tau2": Guess(found.tau2),
+        "r1": found.r1,
+        "r2": found.r2,
+        "details": details,
+    }
+
+
+def _with_a_key(microdata: Microdata) -> Microdata:
+    if not microdata.variables:
+        raise InputError("no key tells people apart, all have one category: there is nothing to compare.")
+    return microdata

@@ -1,0 +1,205 @@
+"""A file that is the whole population: its categories, rows of samples, and counts of the samples' cells.
+
+Nothing but the key columns is read, a few million rows at a time; only the cells of the samples are counted.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data import BLANK, Variable, read_codebook
+from keyhole.data.bands import read_bands
+from keyhole.data.categories import encode_column, is_blank, read_counts
+from keyhole.data.columns import SourceOptions, check_keys, find_columns
+from keyhole.data.microdata import band_column
+from keyhole.data.opening import open_file
+from keyhole.data.source import read_table
+from keyhole.data.variables import Table
+from keyhole.errors import CodebookError, InputError
+
+BATCH = 4_000_000
+"""Rows that are looked at together when samples are drawn."""
+
+FIRST_ROWS = 100_000
+"""Rows in which an identifier shows itself."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """The keys of everybody. frame: one column for each key; variables: their categories, in the order of the keys."""
+
+    where: str
+    frame: pl.LazyFrame
+    variables: tuple[Variable, ...]
+    people: int
+    fingerprint: str
+
+    @property
+    def codebook(self) -> dict[str, Any]:
+        """The categories as a codebook for samples."""
+        return {
+            variable.name: list(variable.categories)
+            if variable.labels is None
+            else dict(zip(variable.categories, variable.labels, strict=True))
+            for variable in self.variables
+        }
+
+
+def open_population(
+    source: Path | str,
+    keys: str | Sequence[str],
+    codebook: str | Path | Mapping[str, Any] | None,
+    reading: SourceOptions | None = None,
+    drop: bool = False,
+) -> Population:
+    """Look through the file for its size and its categories; drop: people with a blank key are left out.
+
+    A Parquet file is looked through as it is, unless bands, counts or blanks change it: then its keys are read.
+    """
+    names = check_keys(keys)
+    book = read_codebook(codebook)
+    reading = reading or SourceOptions()
+    reading.check(names)
+    where = str(source) if reading.query is None else "the query"
+    plain = not (reading.query or reading.bands or reading.count or drop)
+    opened = open_file(Path(source)) if reading.query is None else None
+    try:
+        if opened is not None and opened.kind == "parquet" and plain:
+            frame = pl.scan_parquet(source, glob=False)
+            find_columns(frame.collect_schema().names(), names, where)
+            frame, fingerprint = frame.select(names), opened.fingerprint
+        else:
+            table, book = _read_people(source, names, book, reading, drop)
+            frame, fingerprint = table.frame.lazy(), table.fingerprint or _fingerprint(table.frame)
+        people = int(frame.select(pl.len()).collect().item())
+        if people < 2:
+            raise InputError(f"{where} has fewer than two people: a population is needed.")
+        variables = []
+        for name in names:
+            frame, variable = _settle_column(frame, name, book.get(name), where)
+            variables.append(variable)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
+    return Population(where, frame, tuple(variables), people, fingerprint)
+
+
+def _read_people(
+    source: Path | str, names: Sequence[str], book: Mapping[str, Variable], reading: SourceOptions, drop: bool
+) -> tuple[Table, dict[str, Variable]]:
+    """Read the keys of everybody, in bands if they are asked for, and one row for each person."""
+    table = read_table(source, names if reading.count is None else (*names, reading.count), reading)
+    kept = np.ones(table.frame.height, np.bool_)
+    for name in names if drop else ():
+        kept &= ~is_blank(table.frame[name])
+    rows = np.flatnonzero(kept)
+    frame = table.frame[rows]
+    books = {**table.labels, **book}
+    for name, bands in read_bands(reading.bands).items():
+        column, books[name] = band_column(frame[name], table, book.get(name), bands, rows)
+        frame = frame.with_columns(column.alias(name))
+    if reading.count is not None:
+        people = read_counts(table.frame[reading.count], table.where)[rows]
+        frame = frame[np.repeat(np.arange(len(rows)), people)]
+    return replace(table, frame=frame.select(names)), books
+
+
+def _fingerprint(frame: pl.DataFrame) -> str:
+    return hashlib.sha256(frame.write_csv().encode()).hexdigest()
+
+
+def draw_sample(population: Population, size: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:
+    """Draw the rows of a sample without replacement, in order."""
+    rows = np.random.default_rng(seed).choice(population.people, size=size, replace=False, shuffle=False)
+    return np.sort(rows).astype(np.int64)
+
+
+def take_rows(population: Population, rows: NDArray[np.int64]) -> pl.DataFrame:
+    """Return these rows, ascending and without repetition, as text that the codebook knows."""
+    found = []
+    for start in range(0, population.people, BATCH):
+        low, high = np.searchsorted(rows, [start, start + BATCH])
+        if low < high:
+            found.append(population.frame.slice(start, BATCH).collect()[rows[low:high] - start])
+    return pl.concat(found)
+
+
+def encode_rows(population: Population, frame: pl.DataFrame) -> NDArray[np.int32]:
+    """Return the category of each answer: int32 (rows, keys)."""
+    codes = np.empty((frame.height, len(population.variables)), dtype=np.int32)
+    for j, variable in enumerate(population.variables):
+        codes[:, j] = _encode(frame[variable.name], variable, population.where)[1]
+    return codes
+
+
+def name_categories(population: Population, codes: NDArray[np.int32]) -> pl.DataFrame:
+    """Return records as a user would write them."""
+    return pl.DataFrame(
+        {
+            variable.name: pl.Series(np.array(variable.categories, dtype=object)[codes[:, j]], dtype=pl.String)
+            for j, variable in enumerate(population.variables)
+        }
+    )
+
+
+def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int64]:
+    """Return how many people share the cell of each row of the frame."""
+    names = [variable.name for variable in population.variables]
+    cells = frame.select(names).unique()
+    counted = (
+        population.frame.join(cells.lazy(), on=names, how="semi", nulls_equal=True)
+        .group_by(names)
+        .agg(pl.len().alias("people of this cell"))
+        .collect(engine="streaming")
+    )
+    joined = frame.select(names).join(counted, on=names, how="left", nulls_equal=True, maintain_order="left")
+    return joined["people of this cell"].to_numpy().astype(np.int64)
+
+
+def _encode(column: pl.Series, book: Variable | None, where: str) -> tuple[Variable, NDArray[np.int32]]:
+    return encode_column(column, book, None, where, np.arange(len(column)), len(column), insist=True)
+
+
+def _settle_column(frame: pl.LazyFrame, name: str, book: Variable | None, where: str) -> tuple[pl.LazyFrame, Variable]:
+    """Find the categories of a key, and write each category in one way only."""
+    column = pl.col(name)
+    if frame.collect_schema()[name].is_float():
+        frame = frame.with_columns(column.fill_nan(None))
+    first = frame.select(column).head(FIRST_ROWS).collect()[name]
+    if not first.dtype.is_nested() and first.n_unique() > max(50, len(first) / 2):
+        raise InputError(f"{where}: key '{name}' looks like an identifier: leave it out or group it into bands.")
+    values = frame.select(column).unique().collect(engine="streaming")[name].sort()
+    try:
+        variable, codes = _encode(values, book, where)
+    except CodebookError:
+        raise CodebookError(_unknown(frame, name, values, book, where)) from None
+    if len(np.unique(codes)) == len(codes):
+        return frame, variable
+    blank = variable.categories.index(BLANK) if BLANK in variable.categories else None
+    first_place = {int(code): place for place, code in reversed(list(enumerate(codes)))}
+    canonical = [None if code == blank else values[first_place[int(code)]] for code in codes]
+    known = values.is_not_null()
+    written = pl.Series(canonical, dtype=values.dtype).filter(known)
+    return frame.with_columns(column.replace(values.filter(known), written)), variable
+
+
+def _unknown(frame: pl.LazyFrame, name: str, values: pl.Series, book: Variable | None, where: str) -> str:
+    """Say in which row the first value stands that is not in the codebook."""
+    bad = []
+    for place in range(len(values)):
+        try:
+            _encode(values.slice(place, 1), book, where)
+        except CodebookError:
+            bad.append(place)
+    wrong = frame.select(pl.col(name).is_in(values.gather(bad).implode(), nulls_equal=True).alias("wrong"))
+    row = wrong.with_row_index("row").filter(pl.col("wrong")).select("row").head(1).collect()["row"]
+    told = f" row {int(row[0]) + 1}" if len(row) else ""
+    return (
+        f"{where}{told}, column '{name}': the value is not in the codebook ({len(bad)} such values); "
+        "add its category to the codebook or correct the rows."
+    )

@@ -1,0 +1,138 @@
+"""One replicate: a sample, its truth, and what each estimator says of it.
+
+The folder of a validation: a plan, one file for each finished replicate, the figures and the plot.
+
+A replicate is written whole when it is finished, so a run that was stopped goes on where it was.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.errors import OutputError, RulesError
+from keyhole.evaluation.comparison import Given, Outcome, prepare, run_estimator
+from keyhole.files import explained, json_text, write_text
+
+PLAN = "plan.json"
+RESULT = "validation.json"
+PLOT = "validation.svg"
+
+
+def open_folder(folder: Path, plan: dict[str, Any]) -> None:
+    """Make the folder, or go on in one whose plan is the same."""
+    with explained(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if (folder / PLAN).exists():
+            if _read(folder / PLAN) != json.loads(json_text(plan)):
+                raise OutputError(f"{folder} holds a validation with other data or options: choose another with --out.")
+            return
+        if any(folder.iterdir()):
+            raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
+        folder.chmod(0o700)
+    write_text(json_text(plan), folder / PLAN)
+
+
+def read_replicate(folder: Path, number: int) -> dict[str, Any] | None:
+    """Return a replicate of an earlier run, if there is one."""
+    path = _path(folder, number)
+    return _read(path) if path.exists() else None
+
+
+def write_replicate(folder: Path, found: dict[str, Any]) -> None:
+    """Store a finished replicate."""
+    write_text(json_text(found), _path(folder, found["replicate"]))
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"replicate-{number:05d}.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise OutputError(f"{path} is damaged: remove it and run again.") from None
+    if not isinstance(found, dict):
+        raise OutputError(f"{path} is damaged: remove it and run again.")
+    return found
+
+
+DIGITS = 6
+"""Significant digits of single records' risks in the stored replicates."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a replicate needs. people: for each record, how many people share its cell."""
+
+    number: int
+    sample: pl.DataFrame
+    people: NDArray[np.int64]
+    population: int
+    codebook: dict[str, Any]
+    zeros: Path | None
+    estimators: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+def run_replicate(
+    task: Task, done: Mapping[str, Any] | None = None, on_progress: Callable[[Any], None] | None = None
+) -> dict[str, Any]:
+    """Run the estimators that are not done yet; return the replicate as it is stored."""
+    given = _prepare(task)
+    people = task.people[given.sample.unique_record]
+    found = dict((done or {}).get("estimators", {}))
+    for name in task.estimators:
+        if name not in found:
+            found[name] = _describe(run_estimator(name, given, task.settings, on_progress))
+    return {
+        "replicate": task.number,
+        "sample_uniques": given.sample.uniques,
+        "truth": {"tau1": int((people == 1).sum()), "tau2": float((1.0 / people).sum())},
+        "people": people.tolist(),
+        "estimators": found,
+    }
+
+
+def _prepare(task: Task) -> Given:
+    keys: Sequence[str] = task.sample.columns
+    try:
+        return prepare(
+            task.sample,
+            keys,
+            population=task.population,
+            codebook=task.codebook,
+            zeros=task.zeros,
+            allow_identifier=keys,
+        )
+    except RulesError as error:
+        if "contradict" not in str(error):
+            raise
+        raise RulesError(
+            f"people of the population contradict the rules of {task.zeros}: keyhole zeros check lists them."
+        ) from None
+
+
+def _describe(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "tau1": outcome.tau1.mean,
+        "tau1_interval": outcome.tau1.interval,
+        "tau2": outcome.tau2.mean,
+        "tau2_interval": outcome.tau2.interval,
+        "seconds": outcome.seconds,
+        "converged": outcome.converged,
+        "error": outcome.error,
+        "r1": _rounded(outcome.r1),
+        "r2": _rounded(outcome.r2),
+    }
+
+
+def _rounded(risks: NDArray[np.float64] | None) -> list[float] | None:
+    return None if risks is None else [float(f"{risk:.{DIGITS}g}") for risk in risks]

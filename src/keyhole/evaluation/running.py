@@ -1,0 +1,178 @@
+"""Draw samples from the population, run the estimators on each, and keep what is finished."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keyhole._version import __version__
+from keyhole.data import SourceOptions
+from keyhole.errors import InputError, RulesError, SettingsError
+from keyhole.evaluation.comparison import ESTIMATORS, OURS, choose_estimators
+from keyhole.evaluation.plot import draw_plot
+from keyhole.evaluation.population import (
+    Population,
+    count_people,
+    draw_sample,
+    encode_rows,
+    name_categories,
+    open_population,
+    take_rows,
+)
+from keyhole.evaluation.replicate import PLOT, RESULT, Task, open_folder, read_replicate, run_replicate, write_replicate
+from keyhole.evaluation.scoring import score
+from keyhole.files import json_text, sha256, write_text
+from keyhole.settings import make_settings
+
+ALLOWED = tuple(name for name in ESTIMATORS if name != "k-anonymity")
+DEFAULT_ESTIMATORS = tuple(name for name in ALLOWED if name not in OURS or name == "hdp-adaptive")
+TIME_LIMIT = 30.0
+"""Seconds for each of our models on each sample."""
+
+
+class StoppedError(Exception):
+    """Another replicate failed, or the user asked to stop. Not a KeyholeError: no estimator is to blame."""
+
+
+def validate(
+    source: str | Path,
+    keys: str | Sequence[str],
+    sample_size: int,
+    replicates: int,
+    folder: str | Path,
+    codebook: str | Path | None = None,
+    zeros: str | Path | None = None,
+    estimators: str | Sequence[str] | None = None,
+    seed: int = 1,
+    workers: int | None = None,
+    on_finished: Callable[[int, int], None] | None = None,
+    missing: str = "category",
+    reading: SourceOptions | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Draw samples without replacement, estimate, score; return what validation.json holds.
+
+    missing: a blank key is a category, or people with one are left out (drop); reading: as `assess` reads a source.
+    Same seed: same samples, whatever the number of workers and of replicates. Finished replicates are kept in the
+    folder and not run again.
+    """
+    names = choose_estimators(DEFAULT_ESTIMATORS if estimators is None else estimators, ALLOWED)
+    settings = {"time_limit": TIME_LIMIT, **settings}
+    chosen = make_settings(seed=seed, workers=workers, **settings)
+    if replicates < 1:
+        raise InputError("replicates must be at least 1: how many samples to draw.")
+    if sample_size < 2:
+        raise InputError("sample-size must be at least 2: how many people to draw.")
+    if missing not in ("category", "drop"):
+        raise SettingsError(
+            "missing must be 'category' or 'drop' here: what is true of people with blanks is not known"
+        )
+    out, rules = Path(folder), None if zeros is None else Path(zeros)
+    if rules is not None and not rules.is_file():
+        raise RulesError(f"{rules} does not exist: check the name of the file with rules.")
+    population = open_population(source, keys, codebook, reading, missing == "drop")
+    if sample_size > population.people:
+        raise InputError(
+            f"a sample of {sample_size:,} cannot be drawn from the {population.people:,} people of {population.where}: "
+            "give a smaller --sample-size."
+        )
+    open_folder(out, _plan(population, sample_size, seed, rules, chosen.model_dump(exclude={"workers", "seed"})))
+    known = {number: read_replicate(out, number) for number in range(1, replicates + 1)}
+    waiting = [number for number, found in known.items() if found is None or set(names) - set(found["estimators"])]
+    at_once = min(workers or os.cpu_count() or 1, max(len(waiting), 1))
+    tasks = _make_tasks(population, waiting, sample_size, seed, rules, names, {**settings}, at_once)
+    finished = replicates - len(waiting)
+    for found in _run(tasks, known, at_once):
+        write_replicate(out, found)
+        known[found["replicate"]] = found
+        finished += 1
+        if on_finished is not None:
+            on_finished(finished, replicates)
+    everything = [found for found in known.values() if found is not None]
+    result = score(everything, population.people, sample_size, names)
+    write_text(json_text(result), out / RESULT)
+    write_text(draw_plot(result), out / PLOT)
+    return result
+
+
+def _plan(
+    population: Population, size: int, seed: int, rules: Path | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What must be equal for replicates to belong together."""
+    return {
+        "program": "keyhole validate",
+        "version": __version__,
+        "population": population.fingerprint,
+        "people": population.people,
+        "codebook": population.codebook,
+        "zeros": None if rules is None else sha256(rules),
+        "sample_size": size,
+        "seed": seed,
+        "settings": dict(settings),
+    }
+
+
+def _make_tasks(
+    population: Population,
+    numbers: Sequence[int],
+    size: int,
+    seed: int,
+    rules: Path | None,
+    names: tuple[str, ...],
+    settings: dict[str, Any],
+    at_once: int,
+) -> list[Task]:
+    """Draw all samples in one pass over the file and count their cells in another."""
+    if not numbers:
+        return []
+    seeds = {number: np.random.SeedSequence(seed, spawn_key=(number,)) for number in numbers}
+    rows = {number: draw_sample(population, size, seeds[number]) for number in numbers}
+    wanted = np.unique(np.concatenate(list(rows.values())))
+    frame = take_rows(population, wanted)
+    people = count_people(population, frame)
+    codes = encode_rows(population, frame)
+    tasks = []
+    for number in numbers:
+        place = np.searchsorted(wanted, rows[number])
+        own = {**settings, "seed": int(seeds[number].generate_state(1, np.uint32)[0])}
+        if at_once > 1:
+            own["workers"] = 1
+        tasks.append(
+            Task(
+                number=number,
+                sample=name_categories(population, codes[place]),
+                people=people[place],
+                population=population.people,
+                codebook=population.codebook,
+                zeros=rules,
+                estimators=names,
+                settings=own,
+            )
+        )
+    return tasks
+
+
+def _run(tasks: Sequence[Task], known: Mapping[int, dict[str, Any] | None], at_once: int) -> Iterator[dict[str, Any]]:
+    """Yield replicates as they are finished; one that fails, or Ctrl-C, stops the others."""
+    stop = threading.Event()
+
+    def heed(_: object) -> None:
+        if stop.is_set():
+            raise StoppedError
+
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        left = {pool.submit(run_replicate, task, known[task.number], heed) for task in tasks}
+        try:
+            while left:
+                done, left = wait(left, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except BaseException:
+            stop.set()
+            for future in left:
+                future.cancel()
+            raise

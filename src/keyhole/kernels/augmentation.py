@@ -1,0 +1,263 @@
+"""People that the rules exclude, imputed and counted, never one by one (docs/model.md section 5).
+
+Given weights and profiles, the remainder broken until it hardly matters, p_c the probability of box c, n records:
+    L ~ Gamma(n) / (1 - p_0),   n_c ~ Poisson(L p_c)      (a negative multinomial)
+people of box c, with answers only where the box confines them. Their seatings follow the sums of cells.py backwards:
+the n_c people choose their number of blocks b with weights V(f, b) A(all, b), then those with a set S left to seat in
+b blocks choose the block T that holds min(S) with weights (|T| - 1)! phi(T) A(S - T, b - 1). Each is a multinomial, and
+counts that reach the same (S, b) merge. Blocks of a type choose profiles with weights beta_k prod theta_{j,A}: again a
+multinomial. Which level of its set an answer has is drawn last (imputed_answers.py). A block is a table of its profile.
+
+Levels of the imputed answers (docs/model.md section 5).
+
+An imputed block of a type, in profile k, has level x of its set A with probability theta^(k)_x / theta^(k)_A, each
+variable for itself. For the counts behind theta only sums over blocks are needed.
+"""
+
+from keyhole.kernels.boxes import fill_set_factors, possible_share, sum_box
+from keyhole.kernels.distributions import draw_binomial, draw_categorical
+from keyhole.kernels.jit import inner
+from keyhole.kernels.profiles import make_book, open_profile
+from keyhole.kernels.work import FULL, OK
+
+
+@inner
+def append_remainder(book):
+    """Write the remainder behind the last profile, as one more with the base levels; return their number with it."""
+    profiles = book.profile_total[0]
+    if profiles == book.weight.shape[0]:
+        book.status[0] = FULL
+        return profiles
+    book.weight[profiles] = book.remainder[0]
+    for v in range(book.base_level.shape[0]):
+        book.level_profile[v, profiles] = book.base_level[v]
+    return profiles + 1
+
+
+@inner
+def weigh_possible(rules, book, set_factor, seating, cells, box_probability):
+    """Fill the probabilities of all sets and boxes; return 1 - p_0."""
+    profiles = append_remainder(book)
+    fill_set_factors(rules, book.level_profile, profiles, set_factor)
+    return possible_share(rules, book.weight, profiles, set_factor, seating, cells, box_probability)
+
+
+@inner
+def seat_box(rng, rules, box, people, seating, cells, seat_count, type_total, impossible_seating):
+    """Seat this many imputed people of a box whose sums are filled; count their blocks by type."""
+    size = rules.box_start[box + 1] - rules.box_start[box]
+    half = 1 << (size - 1)
+    seat_count[: half + 1, : size + 1] = 0
+    rest_weight = 0.0
+    for b in range(1, size + 1):
+        rest_weight += seating[size, b] * cells.total[b - 1, 0]
+    left_people = people
+    for b in range(1, size + 1):
+        weight = seating[size, b] * cells.total[b - 1, 0]
+        chosen = left_people if b == size else draw_binomial(rng, left_people, weight / rest_weight)
+        rest_weight -= weight
+        left_people -= chosen
+        seat_count[half, b] = chosen
+        impossible_seating[size, b] += chosen
+    for rest in range(half, 0, -1):
+        low = rest & -rest if rest < half else 0
+        others = rest ^ low if rest < half else half - 1
+        first = 0 if rest < half else 1
+        for b in range(1, size + 1):
+            left_people = seat_count[rest, b]
+            if left_people == 0:
+                continue
+            rest_weight = cells.sums[rest, b - 1, 0] if rest < half else cells.total[b - 1, 0]
+            taken = others
+            last_block, last_left = -1, 0
+            while left_people > 0:
+                left = others ^ taken
+                if cells.members[left] >= b - 1 and (left > 0) == (b > 1):
+                    block = (low | taken) << 1 | first
+                    weight = cells.block[block, 0] * (cells.sums[left, b - 2, 0] if b > 1 else 1.0)
+                    chosen = draw_binomial(rng, left_people, weight / rest_weight) if weight > 0.0 else 0
+                    rest_weight -= weight
+                    if weight > 0.0:
+                        last_block, last_left = block, left
+                    if chosen > 0:
+                        type_total[rules.box_type[rules.box_type_start[box] + block]] += chosen
+                        seat_count[left, b - 1] += chosen
+                        left_people -= chosen
+                if taken == 0:
+                    break
+                taken = (taken - 1) & others
+            if left_people > 0:
+                # Rounding left somebody over: the last block that was possible takes them.
+                type_total[rules.box_type[rules.box_type_start[box] + last_block]] += left_people
+                seat_count[last_left, b - 1] += left_people
+
+
+@inner
+def draw_by_halves(rng, total, cumulative, size, out, stack):
+    """Write Multinomial(total) with weights cumulative[k + 1] - cumulative[k] to out[:size], by halving the range.
+
+    Halves that get nobody are not looked into: with few heavy profiles among many this is much faster than one
+    binomial for each.
+    """
+    for k in range(size):
+        out[k] = 0
+    depth = 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, size, total
+    while depth > 0:
+        depth -= 1
+        low, high, count = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        if high - low == 1:
+            out[low] = count
+            continue
+        middle = (low + high) // 2
+        whole = cumulative[high] - cumulative[low]
+        part = cumulative[middle] - cumulative[low]
+        lower = draw_binomial(rng, count, part / whole) if whole > 0.0 else count
+        if lower > 0:
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = low, middle, lower
+            depth += 1
+        if lower < count:
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, high, count - lower
+            depth += 1
+
+
+@inner
+def open_block_profile(rng, rules, book, level, seat, set_factor, kind):
+    """Open a profile for one imputed block of this type that chose the remainder; return its index."""
+    k = open_profile(rng, book, level, seat, -1, -1)
+    if book.status[0] != OK:
+        return k
+    # theta of the variables in the block, given one level of each of its sets; the others keep their draw from H.
+    for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
+        s = rules.type_set[x]
+        first, last = rules.set_start[s], rules.set_start[s + 1]
+        for y in range(first, last):
+            book.level_shape[y - first] = book.base_level[rules.set_level[y]]
+        chosen = rules.set_level[first + draw_categorical(rng, book.level_shape, last - first)]
+        j = rules.set_variable[s]
+        total = 0.0
+        for v in range(book.level_start[j], book.level_start[j + 1]):
+            shape = book.base_strength[j] * book.base_level[v] + (1.0 if v == chosen else 0.0)
+            book.level_profile[v, k] = rng.standard_gamma(shape)
+            total += book.level_profile[v, k]
+        for v in range(book.level_start[j], book.level_start[j + 1]):
+            book.level_profile[v, k] /= total
+    append_remainder(book)
+    fill_set_factors(rules, book.level_profile, book.profile_total[0] + 1, set_factor)
+    return k
+
+
+@inner
+def block_weight(rules, kind, k, weight, set_factor):
+    """Return beta_k prod theta_{j,A} over the sets of a type."""
+    product = weight[k]
+    for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
+        product *= set_factor[rules.type_set[x], k]
+    return product
+
+
+@inner
+def spread_blocks(
+    rng, rules, book, finite, level, seat, set_factor, kind, total, block_count, cumulative, stack
+):  # fmt: skip
+    """Let the blocks of a type choose their profiles; those that choose the remainder open new ones, one at a time."""
+    profiles = book.profile_total[0]
+    cumulative[0] = 0.0
+    for k in range(profiles):
+        product = book.weight[k]
+        for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
+            product *= set_factor[rules.type_set[x], k]
+        cumulative[k + 1] = cumulative[k] + product
+    known = cumulative[profiles]
+    beyond = 0
+    if not finite:
+        unseen = block_weight(rules, kind, profiles, book.weight, set_factor)
+        beyond = draw_binomial(rng, total, unseen / (unseen + known))
+    counts = block_count[kind]
+    draw_by_halves(rng, total - beyond, cumulative, profiles, counts, stack)
+    for k in range(profiles):
+        book.profile_tables[k] += counts[k]
+    while beyond > 0:
+        k = open_block_profile(rng, rules, book, level, seat, set_factor, kind)
+        if book.status[0] != OK:
+            return
+        block_count[:, k] = 0
+        joined = block_weight(rules, kind, k, book.weight, set_factor)
+        unseen = block_weight(rules, kind, k + 1, book.weight, set_factor)
+        counts[k] = 1 + draw_binomial(rng, beyond - 1, joined / (joined + unseen))
+        book.profile_tables[k] += counts[k]
+        beyond -= counts[k]
+
+
+@inner
+def draw_impossible(rng, records, prior, state, work):
+    """Impute the people that the rules exclude: their seatings, and the profile of every block."""
+    state.impossible_total[0] = 0
+    state.impossible_seating[:, :] = 0
+    work.type_total[:] = 0
+    n = records.level.shape[0]
+    boxes = work.box_probability.shape[0]
+    if boxes == 0 or n == 0:
+        return
+    rules, cells, set_factor, probability = prior.rules, work.cells, work.set_factor, work.box_probability
+    book = make_book(records, state, work)
+    possible = weigh_possible(rules, book, set_factor, state.seating, cells, probability)
+    # People are independent given all of G_0, but they share the profiles not yet seen: make these explicit.
+    while not prior.finite and state.remainder[0] * n / possible >= 1e-4:
+        open_profile(rng, book, records.level, state.seat, -1, -1)
+        if work.status[0] != OK:
+            return
+    possible = weigh_possible(rules, book, set_factor, state.seating, cells, probability)
+    if work.status[0] != OK:
+        return
+    intensity = rng.standard_gamma(float(n)) / possible
+    profiles = state.profile_total[0] + 1
+    for box in range(boxes):
+        people = rng.poisson(intensity * probability[box])
+        if people > 0:
+            state.impossible_total[0] += people
+            sum_box(rules.box_start, rules.box_set, box, state.weight, profiles, set_factor, cells)
+            seat_box(
+                rng, rules, box, people, state.seating, cells, work.seat_count, work.type_total,
+                state.impossible_seating,
+            )  # fmt: skip
+    for kind in range(work.type_total.shape[0]):
+        if work.type_total[kind] > 0:
+            spread_blocks(
+                rng, rules, book, prior.finite, records.level, state.seat, set_factor, kind,
+                work.type_total[kind], work.block_count, work.profile_shape, work.stack,
+            )  # fmt: skip
+            if work.status[0] != OK:
+                return
+
+
+@inner
+def draw_set_levels(rng, rules, s, k, count, level_profile, level_count):
+    """Spread `count` answers over the levels of a set, and add them to profile k's counts."""
+    first, last = rules.set_start[s], rules.set_start[s + 1]
+    rest = 0.0
+    for x in range(first, last):
+        rest += level_profile[rules.set_level[x], k]
+    left = count
+    for x in range(first, last):
+        v = rules.set_level[x]
+        chosen = left if x == last - 1 else draw_binomial(rng, left, level_profile[v, k] / rest)
+        rest -= level_profile[v, k]
+        level_count[v, k] += chosen
+        left -= chosen
+        if left == 0:
+            return
+
+
+@inner
+def draw_impossible_answers(rng, records, prior, state, work):
+    """Add the imputed answers to the counts of every profile."""
+    rules = prior.rules
+    for kind in range(work.type_total.shape[0]):
+        if work.type_total[kind] == 0:
+            continue
+        for k in range(state.profile_total[0]):
+            count = work.block_count[kind, k]
+            if count > 0:
+                for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
+                    draw_set_levels(rng, rules, rules.type_set[x], k, count, state.level_profile, state.level_count)

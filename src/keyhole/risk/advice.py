@@ -1,0 +1,316 @@
+"""The verdict on the chains: a value, and the sentences that are made of it.
+
+Screen, summary, report and Python say the same because they all read the value. Each sentence has a function.
+
+What a check means for whoever decides on the release: in words, with what to do.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from keyhole.diagnostics.gates import Gate, draws_needed, shortfall
+from keyhole.diagnostics.groups import Group
+from keyhole.diagnostics.laws import Estimate
+from keyhole.sampling.trace import Trace
+from keyhole.settings import Settings
+from keyhole.words import duration, number, round_up
+
+if TYPE_CHECKING:
+    from keyhole.risk.fit import Check, TwoWay
+
+Grade = Literal["converged", "usable", "not converged"]
+Reason = Literal["certain", "agree", "one chain", "few draws", "moving", "apart", "disagree"]
+Remedy = Literal["none", "chains", "time", "sweeps", "model"]
+
+SHOWN = 3
+"""Failed gates named in a sentence; all of them are in summary.json."""
+
+MOST_GROUPS = 4
+"""Groups named one by one."""
+
+WORDS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
+LIMITS = {"time": "the time limit", "sweeps": "the limit of sweeps"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the result may be believed, why, and what would help.
+
+    numbers: what the sentences mention, by name. tau1_low and tau1_high are the smallest and largest mean of a chain,
+    tau1_upper the largest upper limit of any chain, error the Monte Carlo error of tau1's mean, seconds_more what a
+    verdict is likely to take, where that can be said.
+    """
+
+    grade: Grade
+    reason: Reason
+    remedy: Remedy
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """All of it."""
+        return " ".join(part for part in (describe_state(self), describe_use(self), describe_remedy(self)) if part)
+
+
+def make_verdict(
+    trace: Trace,
+    gates: Sequence[Gate],
+    grade: Grade,
+    groups: Sequence[Group],
+    disagree: bool,
+    errors: dict[str, float | None],
+) -> Verdict:
+    """Judge. errors: Monte Carlo errors of tau1, of its mean and the larger of its ends; none where not known."""
+    law, means = trace.laws["tau1"], trace.quantities["tau1_expected"].mean(axis=1)
+    settled = all(group.settled for group in groups)
+    reason: Reason
+    remedy: Remedy
+    if grade == "converged":
+        reason, remedy = "agree", "none"
+    elif len(trace.starts) < 2:
+        reason, remedy = "one chain", "chains"
+    elif disagree:
+        reason, remedy = ("disagree", "model") if settled else ("apart", "time")
+    else:
+        reason, remedy = ("few draws" if settled else "moving"), "time"
+    if remedy == "time" and trace.stopped == "sweeps":
+        remedy = "sweeps"
+    spent = trace.seconds["sampling"] + trace.seconds["risk"]
+    more = (draws_needed(gates) - 1.0) * spent
+    numbers = {
+        "chains": len(trace.starts),
+        "first_start": min(trace.starts),
+        "last_start": max(trace.starts),
+        "start_sweeps": trace.start_sweeps,
+        "stopped": trace.stopped,
+        "rhat": worst(gates, "rhat"),
+        "effective_draws": min(gate.value for gate in gates if counts(gate) and gate.name.startswith("ess_bulk")),
+        "tau1": float(means.mean()),
+        "tau1_low": float(means.min()),
+        "tau1_high": float(means.max()),
+        "tau1_upper": law.envelope()[1],
+        **errors,
+        "failed": name_failed(gates),
+        "groups": name_groups(groups),
+        "group_count": len(groups),
+        "single": all(len(group.chains) == 1 for group in groups),
+        # Only a run that the clock has ended knows of the clock: all others repeat to the last digit.
+        "seconds_more": more if remedy == "time" and reason != "apart" and math.isfinite(more) else None,
+    }
+    return Verdict(grade, reason, remedy, numbers)
+
+
+def certain_verdict(reason: str) -> Verdict:
+    """Return the verdict on an answer that needed no sampling."""
+    return Verdict("converged", "certain", "none", {"why": reason})
+
+
+def describe_state(verdict: Verdict) -> str:
+    """Say what is known, then what is missing."""
+    n = verdict.numbers
+    if verdict.reason == "certain":
+        return str(n["why"])
+    if verdict.grade == "converged":
+        return (
+            f"{name_chains(n)} agree: R-hat {n['rhat']:.3f}, {n['effective_draws']:,.0f} effective draws; "
+            f"the Monte Carlo error of tau1 is {round_up(n['error']):g}."
+        )
+    if verdict.grade == "usable":
+        return (
+            f"USABLE: {name_chains(n)} agree, but not to the last digit. A longer run would move tau1 by less than "
+            f"{round_up(2.0 * n['error']):g} and the ends of its interval, which is widened by as much, by less than "
+            f"{round_up(2.0 * n['end_error']):g}. Not met yet: {n['failed']}."
+        )
+    where = "is" if n["chains"] < 2 else "of all chains is"
+    between = number(n["tau1_low"])
+    if number(n["tau1_high"]) != between:
+        between = f"between {between} and {number(n['tau1_high'])}"
+    known = f"So far the mean of tau1 {where} {between}."
+    if verdict.reason == "one chain":
+        return f"NOT CONVERGED. {known} One chain alone cannot show that it has converged."
+    limit = LIMITS.get(n["stopped"], "the end of the run")
+    if verdict.reason in ("few draws", "moving"):
+        state = "agreed as far as so few draws can show" if verdict.reason == "few draws" else "were still moving"
+        return (
+            f"NOT CONVERGED: not enough draws yet. {known} {name_chains(n)} {state} when {limit} was reached: "
+            f"{n['failed']}."
+        )
+    count = WORDS[n["group_count"]] if n["group_count"] < len(WORDS) else str(n["group_count"])
+    who = f"{count} chains" if n["single"] else f"{count} groups of chains"
+    if verdict.reason == "apart":
+        return (
+            f"NOT CONVERGED: the chains have not met yet. {known} {who} still stood apart when {limit} was reached: "
+            f"{n['groups']} (R-hat {n['rhat']:.4g}). They were moving, so a longer run may bring them together."
+        )
+    return (
+        f"NOT CONVERGED: the chains disagree. {known} {who} give different estimates: {n['groups']} "
+        f"(R-hat {n['rhat']:.4g}). Each chain has settled, so a longer run alone may not bring them together."
+    )
+
+
+def describe_use(verdict: Verdict) -> str:
+    """Say which number is safe to use meanwhile."""
+    if verdict.grade != "not converged":
+        return ""
+    upper = number(verdict.numbers["tau1_upper"])
+    return f"Until then use {upper} as the upper limit of tau1, the largest of any chain; it may still rise."
+
+
+def describe_remedy(verdict: Verdict) -> str:
+    """Say what to do, and how long it is likely to take."""
+    more = verdict.numbers.get("seconds_more")
+    likely = "" if more is None else f"It is likely to need about {duration(more)} more. "
+    match verdict.remedy:
+        case "none":
+            return ""
+        case "chains":
+            return "Use --chains 4."
+        case "sweeps":
+            return "Allow more with --max-sweeps, or leave it out."
+        case "model":
+            return (
+                "Use more chains (--chains 8) and more time (--time-limit), or fewer or coarser keys, or state "
+                "impossible combinations (--zeros)."
+            )
+    return f"{likely}Allow more with --time-limit."
+
+
+def name_chains(n: dict[str, Any]) -> str:
+    """Say how many chains there are, where they started, and what they had in common before the first draw."""
+    first, last = n["first_start"], n["last_start"]
+    chains = f"{n['chains']} chains that started from {first if first == last else f'{first} to {last}'} profiles"
+    if n["start_sweeps"]:
+        chains += f" (and made {n['start_sweeps']} sweeps under a simpler model first)"
+    return chains
+
+
+def name_groups(groups: Sequence[Group]) -> str:
+    """Say what each group of chains estimates; with very many groups only how far they are apart."""
+    if len(groups) > MOST_GROUPS:
+        means = [group.tau1.mean for group in groups]
+        return f"tau1 is about {number(min(means))} by one and {number(max(means))} by another"
+    return "tau1 is " + "; ".join(f"{about(group.tau1)} by {name_group(group)}" for group in groups)
+
+
+def name_group(group: Group) -> str:
+    """Name the chains of a group."""
+    numbers = [str(chain) for chain in group.chains]
+    return f"chain {numbers[0]}" if len(numbers) == 1 else f"chains {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def name_failed(gates: Sequence[Gate]) -> str:
+    """Name the gates that are not met, the worst first."""
+    failed = sorted((gate for gate in gates if counts(gate) and not gate.passed), key=shortfall, reverse=True)
+    lines = [name_gate(gate) for gate in failed]
+    named = "; ".join(lines[:SHOWN])
+    more = len(lines) - SHOWN
+    return named if more <= 0 else f"{named}; and {more} more condition{'' if more == 1 else 's'} not met"
+
+
+def name_gate(gate: Gate) -> str:
+    """A gate in words."""
+    kind, _, what = gate.name.removesuffix(")").partition("(")
+    what = f"expected {what.removesuffix('_expected')}" if what.endswith("_expected") else what.replace("_", " ")
+    match kind:
+        case "rhat":
+            return f"R-hat of {what} is {gate.value:.4g} (at most {gate.limit:g})"
+        case "ess_bulk" | "ess_tail":
+            return f"{what} has {gate.value:.0f} effective draws (at least {gate.limit:.0f})"
+        case "drift":
+            return f"{what} has moved by {gate.value:.1f} standard deviations (at most {gate.limit:g})"
+        case "known":
+            return f"{what} is known well enough for {100 * gate.value:.0f} % of the records (at least 99 %)"
+    part = {"mcse_mean": "mean", "mcse_low": "lower end", "mcse_high": "upper end"}[kind]
+    return f"the {part} of {what} is known to {gate.value:.2g} standard deviations (at most {gate.limit:g})"
+
+
+def counts(gate: Gate) -> bool:
+    """Say whether the verdict depends on a gate."""
+    return gate.role != "shown"
+
+
+def worst(gates: Sequence[Gate], kind: str) -> float:
+    """Return the largest value of the gates of a kind that count."""
+    return max(gate.value for gate in gates if counts(gate) and gate.name.startswith(kind))
+
+
+def about(estimate: Estimate) -> str:
+    """The mean and the interval."""
+    low, high = estimate.interval
+    return f"about {number(estimate.mean)} ({number(low)} to {number(high)})"
+
+
+def span(check: "Check") -> str:
+    """The interval of a check."""
+    low, high = check.predicted.interval
+    return f"{number(low)} to {number(high)}"
+
+
+def explain_fit(
+    uniques: "Check", unseen: "Check", two_way: "TwoWay", people: int, settings: Settings, rules: bool, finished: bool
+) -> str:
+    """Say what the model expects and what the file has; if they differ, what that means for tau1 and what to do.
+
+    people: how many were drawn for `unseen`; rules: some are given; finished: sampling met its gates.
+    """
+    told = f"The model expects {span(uniques)} records that are alone in the sample; the file has {uniques.observed:,}."
+    found = [
+        *explain_uniques(uniques),
+        *explain_unseen(unseen, people),
+        *explain_two_way(two_way),
+    ]
+    if not found:
+        return f"{told} Pairs of key values agree too." if two_way.total else told
+    verdict = "THE MODEL DOES NOT FIT." if finished else "THE MODEL DOES NOT FIT YET."
+    return " ".join([verdict, told, *found, advise(unseen, settings, rules, finished)])
+
+
+def explain_uniques(check: "Check") -> list[str]:
+    """Too many expected: people look more alone than they are."""
+    if check.ok:
+        return []
+    if check.observed < check.predicted.interval[0]:
+        return ["The model makes people look more alone than they are: tau1 is likely too high."]
+    return ["The model makes people look less alone than they are: tau1 is likely too low."]
+
+
+def explain_unseen(check: "Check", people: int) -> list[str]:
+    """Too many pairs that the file lacks: the model puts people where nobody is."""
+    if check.ok:
+        return []
+    told = (
+        f"Of {people:,} people drawn from the model {number(check.observed)} have a pair of key values that nobody in "
+        f"the file has; {span(check)} would be expected."
+    )
+    if check.observed > check.predicted.interval[1]:
+        return [f"{told} The model puts people where nobody is or can be, and tau1 may be too high."]
+    return [f"{told} The file has more rare pairs than the model knows of, and tau1 may be too low."]
+
+
+def explain_two_way(two_way: "TwoWay") -> list[str]:
+    """Which pairs of variables the model gets wrong."""
+    if two_way.ok:
+        return []
+    if not two_way.outside:
+        return ["Pairs of keys, taken together, are further from the model than chance explains."]
+    most = f"{two_way.worst[0]} with {two_way.worst[1]} most"
+    return [
+        f"{two_way.outside} of {two_way.total} pairs of keys are further from the model than chance explains, {most}."
+    ]
+
+
+def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> str:
+    """The remedies in the order in which they usually help."""
+    steps = [] if finished else ["run longer, for the chains do not agree and this may be why"]
+    if settings.prior == "paper":
+        steps.append("use --prior adaptive, which learns what 'paper' fixes")
+    if settings.model == "mixed":
+        steps.append("use --model hdp, or more --profiles")
+    if not rules:
+        steps.append("say which combinations cannot exist (--zeros; `keyhole zeros suggest` lists candidates)")
+    elif unseen.observed > unseen.predicted.interval[1]:
+        steps.append("look for impossible combinations that the rules miss (`keyhole zeros suggest`)")
+    steps.append("see with --self-check how far off the estimate is on half of the file")
+    return f"What to do: {'; '.join(steps)}."

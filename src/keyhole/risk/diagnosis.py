@@ -1,0 +1,147 @@
+"""Whether to believe the draws: the gates, the grade that follows, and groups of chains where they fail."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_series, check_shown, is_usable, may_stop
+from keyhole.diagnostics.groups import Group, describe_groups, group_chains
+from keyhole.diagnostics.laws import Estimate, Interval
+from keyhole.diagnostics.series import finite, monte_carlo_error
+from keyhole.kernels.state import Records
+from keyhole.risk.advice import Grade, Verdict, certain_verdict, counts, make_verdict, worst
+from keyhole.risk.stacking import Stacking, share_weights, weigh_chains
+from keyhole.sampling.layout import make_rules
+from keyhole.sampling.trace import Trace
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The verdict and what it rests on. rhat and the effective draws are the worst over E(tau1) and E(tau2).
+
+    groups: chains that agree with each other; modes: how many groups.
+    disagree: whether groups are farther apart than so many draws may be by chance.
+    envelope: when not converged, the smallest lower and largest upper limit of any chain, of tau1 and tau2.
+    stacking: when groups disagree, what weights by predictive ability would give: a sensitivity, not the result.
+    """
+
+    verdict: Verdict
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+    modes: int
+    gates: tuple[Gate, ...]
+    groups: tuple[Group, ...] = ()
+    disagree: bool = False
+    envelope: dict[str, Interval] | None = None
+    stacking: Stacking | None = None
+
+    @property
+    def grade(self) -> Grade:
+        """Converged, usable or not converged."""
+        return self.verdict.grade
+
+    @property
+    def converged(self) -> bool:
+        """Whether every gate that counts is met."""
+        return self.grade == "converged"
+
+    @property
+    def pooled(self) -> bool:
+        """Whether draws of different chains may be put together."""
+        return self.grade != "not converged"
+
+    @property
+    def message(self) -> str:
+        """The verdict in words."""
+        return self.verdict.message
+
+
+def check_gates(trace: Trace) -> list[Gate]:
+    """Return all gates."""
+    series = check_series(trace.quantities, trace.discarded, trace.target_ess)
+    return [*series, *check_ends(trace.laws), *check_records(trace.r1, trace.r2), *check_shown(trace.quantities)]
+
+
+def diagnose(trace: Trace) -> Diagnosis:
+    """Apply every gate to the draws; when one fails, say which chains agree and how far apart all of them are."""
+    drawn = trace.quantities
+    gates = check_gates(trace)
+    several = len(trace.starts) >= 2
+    grade: Grade = "not converged"
+    if several and may_stop(gates):
+        grade = "converged"
+    elif several and is_usable(gates):
+        grade = "usable"
+    # Chains that are pooled form one group: a pair of them may still lie a little beyond the cut.
+    members, disagree = group_chains(drawn) if grade == "not converged" else ([list(range(len(trace.starts)))], False)
+    groups = describe_groups(drawn, trace.laws, members)
+    errors = {
+        "error": finite(monte_carlo_error(drawn["tau1_expected"])),
+        "end_error": finite(max(trace.laws["tau1"].end_errors())),
+    }
+    limits = {name: law.envelope() for name, law in trace.laws.items()} if grade == "not converged" else None
+    return Diagnosis(
+        verdict=make_verdict(trace, gates, grade, groups, disagree, errors),
+        rhat=worst(gates, "rhat"),
+        ess_bulk=min(gate.value for gate in gates if counts(gate) and gate.name.startswith("ess_bulk")),
+        ess_tail=min(gate.value for gate in gates if gate.name.startswith("ess_tail")),
+        modes=len(groups),
+        gates=tuple(gates),
+        groups=groups,
+        disagree=disagree,
+        envelope=limits,
+    )
+
+
+def certain_diagnosis(reason: str) -> Diagnosis:
+    """Return the diagnosis of an answer that needed no sampling."""
+    nan = float("nan")
+    return Diagnosis(certain_verdict(reason), rhat=nan, ess_bulk=nan, ess_tail=nan, modes=1, gates=())
+
+
+def weigh_groups(
+    diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None, settings: Settings
+) -> Diagnosis:
+    """Add stacking weights when groups of chains disagree; otherwise there is nothing to weigh."""
+    if diagnosis.modes < 2:
+        return diagnosis
+    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
+    stacking = weigh_chains(trace, records, rules, settings.model == "mixed")
+    if stacking is None:
+        return diagnosis
+    return replace(diagnosis, stacking=stacking, groups=share_weights(diagnosis.groups, stacking))
+
+
+def read_diagnosis(block: dict[str, Any]) -> Diagnosis:
+    """Return the diagnosis that the block `convergence` of summary.json was written from."""
+    limits, stacking = block.get("envelope"), block.get("stacking")
+    verdict = Verdict(**block["verdict"])
+    # JSON has no infinity: what is null among the gates, and in R-hat, was infinite, unless nothing was sampled.
+    unknown = float("inf") if block["gates"] else float("nan")
+    if "rhat" in verdict.numbers:
+        verdict = replace(verdict, numbers=verdict.numbers | {"rhat": _known(verdict.numbers["rhat"], unknown)})
+    return Diagnosis(
+        verdict=verdict,
+        rhat=_known(block["rhat"], unknown),
+        ess_bulk=_known(block["ess_bulk"], unknown),
+        ess_tail=_known(block["ess_tail"], unknown),
+        modes=block["modes"],
+        disagree=block["disagree"],
+        gates=tuple(Gate(**gate | {"value": _known(gate["value"], unknown)}) for gate in block["gates"]),
+        groups=tuple(Group(**_read_estimates(group) | {"chains": tuple(group["chains"])}) for group in block["groups"]),
+        envelope=None if limits is None else {name: (low, high) for name, (low, high) in limits.items()},
+        stacking=None
+        if stacking is None
+        else Stacking(**_read_estimates(stacking) | {"weights": tuple(stacking["weights"])}),
+    )
+
+
+def _known(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+def _read_estimates(block: dict[str, Any]) -> dict[str, Any]:
+    read = {name: Estimate(block[name]["mean"], tuple(block[name]["interval"])) for name in ("tau1", "tau2")}
+    return {**block, **read}

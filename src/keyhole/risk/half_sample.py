@@ -1,0 +1,91 @@
+"""The half-sample check: half of the file stands for the sample, the whole file for a population that is known.
+
+A random half of the records is fitted as a sample of a population of n, and tau1 and tau2 of its uniques are predicted:
+how many of them the other half does not repeat, and how many an intruder who knew the other half would match. The truth
+is counted. It tests the model at half the size of the file and at a sampling fraction of one half.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.data import count_cells
+from keyhole.kernels.state import Records
+from keyhole.risk.diagnosis import diagnose
+from keyhole.risk.fit import Predicted
+from keyhole.risk.measures import Measure, measure
+from keyhole.sampling import OnProgress, run_chains
+from keyhole.seeds import HALF_SAMPLE, make_seeds
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+TIME_SHARE = 0.25
+"""Of the time limit of the run, on top of it."""
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """half: records fitted; uniques: those alone in the half; observed, predicted: of tau1 and tau2."""
+
+    half: int
+    uniques: int
+    observed: dict[str, float]
+    predicted: dict[str, Predicted]
+    ok: bool
+    message: str
+
+
+def check_half(
+    records: Records,
+    settings: Settings,
+    zeros: Zeros | None = None,
+    on_progress: OnProgress | None = None,
+) -> SelfCheck | None:
+    """Fit a random half and compare; None where no record is alone in the half, so that nothing is predicted."""
+    first, second = make_seeds(settings.seed, HALF_SAMPLE).spawn(2)
+    n = len(records.level)
+    chosen = np.sort(np.random.default_rng(first).choice(n, n // 2, replace=False))
+    half = Records(np.ascontiguousarray(records.level[chosen]), records.answer_total[chosen], records.level_start)
+    unique = count_cells(half.level).unique_record if len(chosen) else chosen
+    if not len(unique):
+        return None
+    chosen_settings = settings.model_copy(
+        update={
+            "seed": int(second.generate_state(1, np.uint64)[0] >> 1),
+            "time_limit": settings.time_limit * TIME_SHARE,
+        }
+    )
+    trace = run_chains(half, unique, n, chosen_settings, zeros, on_progress)
+    grade = diagnose(trace).grade
+    found = {name: measure(law, trace.quantities[f"{name}_expected"], grade) for name, law in trace.laws.items()}
+    observed = count_matches(records.level, chosen[unique])
+    ok = all(found[name].interval[0] <= observed[name] <= found[name].interval[1] for name in found)
+    return SelfCheck(
+        half=len(chosen),
+        uniques=len(unique),
+        observed=observed,
+        predicted={name: Predicted(found[name].mean, found[name].interval) for name in found},
+        ok=ok,
+        message=explain(len(chosen), len(unique), observed["tau1"], found["tau1"], ok, grade != "not converged"),
+    )
+
+
+def count_matches(level: NDArray[np.int32], unique: NDArray[np.int64]) -> dict[str, float]:
+    """Return tau1 and tau2 of these records, the file being the whole population."""
+    size = count_cells(level).cell_count[unique]
+    return {"tau1": float((size == 1).sum()), "tau2": float((1.0 / size).sum())}
+
+
+def explain(half: int, uniques: int, observed: float, tau1: Measure, ok: bool, finished: bool) -> str:
+    """The comparison in words."""
+    low, high = tau1.interval
+    told = (
+        f"Of {uniques:,} records that are alone in a random half ({half:,} records), the model expects {low:,.0f} to "
+        f"{high:,.0f} to be alone in the whole file; {observed:,.0f} are."
+    )
+    if not ok and low <= observed <= high:
+        told += " Correct matches (tau2) are outside their interval."
+    elif not ok:
+        told += f" It is likely to put the risk of this file too {'high' if observed < low else 'low'}."
+    return told if finished else f"{told} (The chains of this check had too little time to agree.)"

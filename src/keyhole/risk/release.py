@@ -1,0 +1,289 @@
+"""The risk of a coarser release from the same fit (docs/model.md section 9): one pass over kept draws, no new sampling.
+
+Sample uniques are counted anew from the coarse records; the probability of a coarse cell comes from the kept weights
+and profiles, exactly, with V(f, .) for the f variables that are left.
+
+A coarser release as a user asks for it: variables left out, categories merged.
+"""
+
+import difflib
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.data import Microdata, Variable, count_cells
+from keyhole.data.codebook import code_text, whole_numbers
+from keyhole.diagnostics.gates import check_mean
+from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques
+from keyhole.errors import SettingsError
+from keyhole.kernels.cells import CellWork
+from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.freeze import Kept
+from keyhole.kernels.risk import fill_risks, find_variances
+from keyhole.kernels.state import Floats, Integers, Rules
+from keyhole.risk.advice import Grade
+from keyhole.risk.measures import Measure, certain_measure, measure
+from keyhole.sampling.costs import cell_cost
+from keyhole.sampling.events import Coarsening, Events, Groups, make_events
+from keyhole.sampling.layout import make_rules
+from keyhole.sampling.predict import find_event_probabilities, share_possible
+from keyhole.seeds import RELEASE, make_seeds
+from keyhole.zeros import Zeros
+
+
+def make_coarsening(
+    variables: Sequence[Variable],
+    drop: Iterable[str] = (),
+    recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+) -> Coarsening:
+    """Leave out the variables in `drop`; merge each list of categories in `recode`, others stay as they are."""
+    names = [variable.name for variable in variables]
+    recode = {} if recode is None else recode
+    dropped = {_find(name, names) for name in ([drop] if isinstance(drop, str) else drop)}
+    merged = {_find(name, names): groups for name, groups in recode.items()}
+    for j in sorted(dropped & merged.keys()):
+        raise SettingsError(f"'{names[j]}' is dropped and recoded: do one of both")
+    kept = tuple(j for j in range(len(names)) if j not in dropped)
+    return Coarsening(kept, tuple(_merge(variables[j], merged.get(j, ())) for j in kept))
+
+
+def _find(name: str, names: Sequence[str]) -> int:
+    if name in names:
+        return names.index(name)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    raise SettingsError(f"'{name}' is not one of the keys{hint}: they are {', '.join(names)}")
+
+
+def _merge(variable: Variable, lists: Iterable[Iterable[Any]]) -> Groups:
+    """Return all categories in groups, in the order of their first category."""
+    place = {category: index for index, category in enumerate(variable.categories)}
+    groups: list[tuple[int, ...]] = []
+    taken: set[int] = set()
+    for number, members in enumerate(lists, start=1):
+        where = f"recode of '{variable.name}', group {number}"
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise SettingsError(f"{where} is not a list: write lists of categories, for instance [[1, 2], [3, 4]]")
+        codes = whole_numbers([code_text(member) for member in members])
+        if any(code not in place for code in codes):
+            raise SettingsError(f"{where} names a category that '{variable.name}' does not have: see its codebook")
+        chosen = {place[code] for code in codes}
+        if len(chosen) < len(codes) or chosen & taken:
+            raise SettingsError(f"{where} names a category twice: a category belongs to one group")
+        taken |= chosen
+        if chosen:
+            groups.append(tuple(sorted(chosen)))
+    groups += [(x,) for x in range(len(variable.categories)) if x not in taken]
+    return tuple(sorted(groups))
+
+
+FEWEST_TO_GRADE = 20
+"""Draws of each chain below which R-hat says nothing of a coarser release."""
+
+ENOUGH_DRAWS = 200
+"""Kept draws for one answer: neighbours in a chain are alike, and more would only take longer."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What questions about coarser releases need.
+
+    people: M, those outside the sample; kept: as in Trace, empty when nothing had to be sampled.
+    finite: one concentration for all (`mixed`); workers: draws evaluated at once, which changes no number.
+    grade: of the fit: chains that disagree are not pooled for a coarser release either.
+    """
+
+    microdata: Microdata
+    zeros: Zeros | None
+    people: int
+    kept: dict[str, NDArray[Any]]
+    finite: bool
+    seed: int
+    workers: int | None
+    grade: Grade = "converged"
+
+    @property
+    def draws(self) -> tuple[int, int]:
+        """Chains, and kept draws of each."""
+        chains, draws = self.kept["weight"].shape[:2] if self.kept else (0, 0)
+        return int(chains), int(draws)
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """The boxes as the kernels read them."""
+        if self.zeros is None:
+            return None
+        start = np.concatenate([[0], np.cumsum(self.microdata.levels)]).astype(np.int64)
+        return make_rules(self.zeros.impossible, self.zeros.possible, start)
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """The risk of a coarser release.
+
+    sample_uniques: records alone in the coarser sample; unique_row: their rows, from 1; r1, r2: their mean risks.
+    draws: how many kept draws it rests on, 0 when the answer is certain.
+    grade: what its own draws say: as well known as the fit, or less.
+    """
+
+    tau1: Measure
+    tau2: Measure
+    sample_uniques: int
+    unique_row: Integers
+    r1: Floats
+    r2: Floats
+    draws: int
+    grade: Grade = "converged"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of.
+
+    people: those who may share their cells: outside the sample, or records that have no answer left.
+    """
+
+    unique_record: Integers
+    events: Events
+    people: int
+
+
+def ask(basis: Basis, coarsening: Coarsening) -> Question:
+    """Count the coarse cells of the records and prepare the events of those that hold one record."""
+    codes = coarsening.apply(basis.microdata.codes)
+    counts = count_cells(codes)
+    unique = counts.unique_record
+    possible = None if basis.zeros is None or not len(basis.zeros.impossible) else basis.zeros.possible
+    return Question(
+        unique, make_events(codes[unique], coarsening, basis.microdata.levels, possible), basis.people + counts.blank
+    )
+
+
+def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
+    """Choose about so many kept draws, the same places of each chain; by their number over all chains."""
+    chains, draws = available
+    place = np.unique(np.linspace(0, draws - 1, min(-(-wanted // max(chains, 1)), draws)).round().astype(int))
+    return [int(chain * draws + x) for chain in range(chains) for x in place]
+
+
+def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None) -> Coarser:
+    """Evaluate a coarser release on these kept draws, by number; without a choice, on some hundred of them."""
+    uniques = len(question.unique_record)
+    rows = basis.microdata.record_row[question.unique_record] + 1
+    if not basis.kept or not uniques:
+        one = np.ones(uniques)
+        sure = certain_measure(float(uniques))
+        return Coarser(sure, sure, uniques, rows, one, one, 0)
+    chosen = spread_draws(basis.draws, ENOUGH_DRAWS) if draws is None else draws
+    found = _evaluate(basis, question, chosen)
+    by_chain = (basis.draws[0], -1)
+    r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
+    expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
+    variance = [np.array([draw.variance[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
+    # The law takes longest with many uniques: fewer draws then give it.
+    place = np.linspace(0, r1.shape[1] - 1, min(count_laws(len(r1), uniques, variance[0].mean()), r1.shape[1]))
+    few = np.unique(place.astype(int))
+    grade = grade_release(basis.grade, expected, variance)
+    return Coarser(
+        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], question.people, variance[0][:, few]), expected[0], grade),
+        tau2=measure(law_of_matches(expected[1], variance[1], uniques), expected[1], grade),
+        sample_uniques=uniques,
+        unique_row=rows,
+        r1=r1.mean(axis=(0, 1)),
+        r2=r2.mean(axis=(0, 1)),
+        draws=len(found),
+        grade=grade,
+    )
+
+
+def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Floats]) -> Grade:
+    """Return the grade of a coarser release: that of the fit, or lower where its own chains lie apart.
+
+    The gates of R-hat and of the Monte Carlo error of the mean, at their limits for a usable result: the draws are a
+    part of those that the fit was judged by.
+    """
+    if fit == "not converged" or expected[0].shape[1] < FEWEST_TO_GRADE:
+        return fit
+    gates = [gate for x in (0, 1) for gate in check_mean(("tau1", "tau2")[x], expected[x], variance[x])]
+    return fit if all(gate.usable for gate in gates) else "not converged"
+
+
+def estimate_work(basis: Basis, question: Question) -> float:
+    """Return the nanoseconds that one draw takes, about."""
+    profiles = basis.kept["weight"].shape[2] if basis.kept else 0
+    shapes = [part.row.shape for part in question.events.parts]
+    return float(sum(events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
+
+
+@dataclass(frozen=True)
+class _Draw:
+    expected: tuple[float, float]
+    variance: tuple[float, float]
+    r1: Floats
+    r2: Floats
+
+
+def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_Draw]:
+    """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
+    rules = basis.rules
+    workers = max(min(basis.workers or os.cpu_count() or 1, len(draws)), 1)
+    stopped = threading.Event()
+
+    def run(first: int) -> list[_Draw]:
+        scratch: dict[int, CellWork] = {}
+        found = []
+        for draw in draws[first::workers]:
+            if stopped.is_set():
+                break
+            found.append(_evaluate_draw(basis, question, draw, rules, scratch))
+        return found
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        futures = [pool.submit(run, first) for first in range(workers)]
+        try:
+            lists = [future.result() for future in futures]
+        except BaseException:
+            stopped.set()
+            raise
+    return [lists[x % workers][x // workers] for x in range(len(draws))]
+
+
+def _evaluate_draw(
+    basis: Basis, question: Question, draw: int, rules: Rules | None, scratch: dict[int, CellWork]
+) -> _Draw:
+    rng = np.random.default_rng(make_seeds(basis.seed, RELEASE, draw))
+    kept = get_kept(basis, draw)
+    probability = find_event_probabilities(rng, kept, question.events, scratch)
+    if rules is not None:
+        probability /= share_possible(rules, kept)
+    r1, r2 = np.zeros(len(probability)), np.zeros(len(probability))
+    expected = fill_risks(probability, question.people, r1, r2)
+    return _Draw(expected, find_variances(r1, r2, question.people), r1, r2)
+
+
+def get_kept(basis: Basis, draw: int) -> Kept:
+    """Return a kept draw, by its number over all chains, as the kernels read it."""
+    chain, place = divmod(draw, basis.kept["weight"].shape[1])
+    weight = np.asarray(basis.kept["weight"][chain, place], np.float64)
+    profiles = int(np.flatnonzero(weight)[-1]) + 1
+    variables = len(basis.microdata.levels)
+    seating = np.zeros((variables + 1, variables + 2))
+    if basis.finite:
+        fill_shared_seating(float(basis.kept["shared_concentration"][chain, place, 0]), seating)
+    else:
+        shape, rate = basis.kept["record_concentration"][chain, place]
+        fill_mixed_seating(float(shape), float(rate), seating)
+    return Kept(
+        profile_total=np.array([profiles], np.int64),
+        weight=np.ascontiguousarray(weight[:profiles]),
+        level_profile=np.ascontiguousarray(basis.kept["level_profile"][chain, place, :, :profiles], np.float64),
+        seating=seating,
+        column=np.zeros(0),
+    )

@@ -1,0 +1,116 @@
+"""Compile everything once, on a file of four records.
+
+With an empty cache that takes most of a minute, so a second process compiles about half of the kernels meanwhile: both
+write to the same cache, and the sweep then finds all its parts there. If the second process fails, this one compiles
+all.
+"""
+
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from keyhole.kernels import jit
+from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answers
+from keyhole.kernels.base import draw_base_level, draw_base_strength
+from keyhole.kernels.cells import make_cell_work
+from keyhole.kernels.concentrations import draw_concentrations
+from keyhole.kernels.labels import draw_labels
+from keyhole.kernels.marginal_seats import draw_memberships_sometimes
+from keyhole.kernels.seats import draw_seats
+from keyhole.kernels.split_merge import draw_splits_and_merges
+from keyhole.kernels.state import Records, no_rules
+from keyhole.kernels.weights import draw_weight_concentration
+from keyhole.sampling.chain import advance, keep_draw, start_chain
+from keyhole.sampling.predictive import draw_from_kept, make_seating
+from keyhole.sampling.problem import Problem, make_problem
+from keyhole.sampling.start import empty_state, make_state_work
+from keyhole.settings import Settings
+
+ESTIMATORS = ("exact", "monte-carlo", "population")
+OURS: tuple[Any, ...] = (
+    draw_seats,
+    draw_labels,
+    draw_splits_and_merges,
+    draw_base_strength,
+    draw_base_level,
+    draw_weight_concentration,
+    draw_concentrations,
+)
+THEIRS: tuple[Any, ...] = (draw_impossible, draw_impossible_answers, draw_memberships_sometimes)
+"""Two lists that take equally long, with what is compiled after them: about 50 seconds."""
+
+
+def make_example(estimator: str = "exact") -> Problem:
+    """Return four records with two variables of two levels."""
+    level = np.array([[0, 2], [1, 3], [0, 3], [1, 2]], np.int32)
+    records = Records(level, np.full(4, 2), np.array([0, 2, 4]))
+    return make_problem(records, np.arange(4), 10, Settings.model_validate({"estimator": estimator}), None)
+
+
+def compile_kernels(kernels: Sequence[Any]) -> None:
+    """Compile kernels for the arrays of a run, without running them."""
+    problem = make_example()
+    state = empty_state(problem.records, 520)
+    work = make_state_work(problem.records, problem.prior, 520)
+    arguments = (np.random.default_rng(0), problem.records, problem.prior, state, work)
+    for kernel in kernels:
+        jit.compile_for(kernel, arguments)
+
+
+def compile_in_two_processes() -> None:
+    """Compile all but the sweep itself, half of it in a second process."""
+    command = [sys.executable, "-m", "keyhole.sampling.precompile"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet):
+        compile_kernels(OURS)
+        problem = make_example()
+        keep_draw(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+
+
+@contextmanager
+def garbage_kept() -> Iterator[None]:
+    """Do not look for garbage: the compiler makes millions of objects, and the search is a twentieth of its time."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def draw_example_people() -> None:
+    """Draw four people from one profile, as the model check does."""
+    kept: dict[str, Any] = {
+        "weight": np.ones(1),
+        "level_profile": np.full((4, 1), 0.5, np.float32),
+        "record_concentration": np.ones(2),
+        "shared_concentration": np.ones(1),
+    }
+    for shared in (True, False):
+        seating = make_seating(kept, 2, shared)
+    cells = make_cell_work(1, 1)
+    draw_from_kept(np.random.default_rng(0), kept, seating, 4, np.array([0, 2, 4]), no_rules(), cells)
+
+
+def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
+    """Run these estimators on four records, so that all that they need is compiled and cached."""
+    cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
+    with garbage_kept():
+        if cold and not jit.config.DISABLE_JIT and sys.executable:
+            compile_in_two_processes()
+        for estimator in estimators:
+            problem = make_example(estimator)
+            advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+        draw_example_people()
+
+
+if __name__ == "__main__":
+    with garbage_kept():
+        compile_kernels(THEIRS)
+        draw_example_people()

@@ -1,0 +1,208 @@
+"""Before a run starts: how much memory it needs, how long a round takes, and whether it can fit at all."""
+
+import contextlib
+import math
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from keyhole.errors import InputError
+from keyhole.kernels.cells import make_cell_work
+from keyhole.kernels.partitions import Partitions
+from keyhole.kernels.state import Records
+from keyhole.sampling.chain import Position, run_block
+from keyhole.sampling.costs import EXACT_STEPS, exact_steps
+from keyhole.sampling.problem import Problem
+from keyhole.sampling.start import empty_state, make_state_work
+from keyhole.sampling.trace import KEPT_DRAWS, risk_limit
+from keyhole.sampling.workers import count_workers
+from keyhole.settings import Settings
+from keyhole.words import duration
+
+CAPACITY = 520
+"""Profiles for which a chain has room at its start (`start_state`)."""
+
+LIBRARIES = 138_000_000
+"""Bytes of what is loaded only for the verdict and the results: ArviZ, SciPy's statistics, HDF5."""
+
+DRAW_BYTES = 1_500
+"""Bytes of the quantities of one draw, as Python holds them."""
+
+SHARE_STACKED = 0.875
+"""Of the draws that are copied side by side for the verdict: all but the shortest warm-up."""
+
+RETAINED = 48_000_000
+"""Bytes of a worker's scratch that the C library keeps for itself when they are freed, at most."""
+
+FILE_ROOM = 1.125
+"""A file of a checkpoint is put together in memory, in a buffer that grows by an eighth."""
+
+SHARE_SAVED = 0.5
+"""Of the draws that one checkpoint adds to its side: all of them in a short run, few in a long one; they are packed
+before they are put together."""
+
+SIMULATED = 14
+"""Bytes of an answer while the model check draws a file: codes, levels, and what is missing."""
+
+
+def sizes(problem: Problem) -> tuple[int, int]:
+    """Return the bytes of a chain's state, and of the scratch of a block.
+
+    They are taken from the arrays themselves, for one record and for two: a field that is added is counted. The lists
+    of partitions.py, which all chains share, are not: once this has been asked they are there.
+    """
+    records = problem.records
+    few = [Records(records.level[:n], records.answer_total[:n], records.level_start) for n in (1, 2)]
+    states = [sum(array.nbytes for array in empty_state(part, CAPACITY)) for part in few]
+    works = [_bytes(make_state_work(part, problem.prior, CAPACITY)) for part in few]
+    n = len(records.level)
+    state = states[0] + (n - 1) * (states[1] - states[0])
+    work = works[0] + (n - 1) * (works[1] - works[0])
+    return state, work + cell_bytes(problem)
+
+
+def cell_bytes(problem: Problem) -> int:
+    """Return the bytes of a worker's scratch for the probabilities of cells, whether sampling or explaining."""
+    variables = int(problem.cell_level.shape[1])
+    if problem.estimator != "exact":
+        return 0
+    room = _bytes(make_cell_work(variables, 1)) + (2 * 200 * 8 << 1 + variables // 2)
+    # Events of cells with missing answers confine any number of variables, each with scratch of its own.
+    return room if problem.cell_events is None else 2 * room
+
+
+def partition_bytes(variables: int) -> int:
+    """Return the bytes of the products that partitions.py lists for this many variables, twice while it does."""
+    # A set of m variables beside its lowest has 1 + m 2^(m - 1); the sets without variable 0, then the first variables.
+    products = sum((math.comb(variables - 1, m + 1) + 1) * (1 + (m << m) // 2) for m in range(variables))
+    return 2 * 8 * products
+
+
+class Memory(NamedTuple):
+    """Bytes that a run adds to those in use when its chains stand at their starts.
+
+    sampling: while chains run; saving: when the draws are put side by side and a checkpoint is written; explaining:
+    while the model is checked and the risk explained, when the chains' states are gone.
+    """
+
+    sampling: int
+    saving: int
+    explaining: int
+
+
+def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
+    """Return what each stage of a run of this many draws of each chain needs."""
+    state, work = sizes(problem)
+    workers, uniques = count_workers(settings), len(problem.cell_level)
+    n, variables = problem.records.level.shape
+    held = min(draws, risk_limit(uniques)) * uniques * 8
+    profiles = settings.profiles if problem.prior.finite else 100
+    kept = min(draws, KEPT_DRAWS) * int(problem.records.level_start[-1]) * profiles * 4
+    drawn = settings.chains * (held + kept + draws * DRAW_BYTES)
+    stacked = int(settings.chains * (SHARE_STACKED * held + kept))
+    libraries = 0 if "arviz_stats" in sys.modules else LIBRARIES
+    scratch = workers * (state + work)
+    left = drawn + libraries + stacked + min(scratch, workers * RETAINED)
+    exact = exact_steps(variables - 1) <= EXACT_STEPS
+    asked = workers * cell_bytes(problem) + (partition_bytes(variables - 1) if exact else 0)
+    # From the second round on the draws of the last are still side by side while chains run.
+    return Memory(
+        sampling=drawn + scratch + libraries + stacked // 2,
+        saving=left + int(FILE_ROOM * settings.chains * state + 2 * SHARE_SAVED * drawn),
+        explaining=left - settings.chains * state + max(stacked // 2, SIMULATED * n * variables, asked),
+    )
+
+
+def estimate_memory(problem: Problem, settings: Settings, draws: int) -> int:
+    """Return the bytes that a run of this many draws of each chain adds once its chains stand at their starts."""
+    return max(estimate_stages(problem, settings, draws))
+
+
+def check_memory(problem: Problem, settings: Settings) -> None:
+    """Refuse a run whose first draws alone would not fit in what is free; what is in use already does not count."""
+    state, _ = sizes(problem)
+    free = free_memory()
+    needed = settings.chains * state + estimate_memory(problem, settings, draws=8)
+    if free is not None and needed > free:
+        raise InputError(
+            f"this needs at least {tell_bytes(needed)} of memory, and {tell_bytes(free)} are free: "
+            "use fewer chains or workers, group categories, or use a larger machine."
+        )
+
+
+def time_draw(problem: Problem, settings: Settings, position: Position) -> float:
+    """Return about how many seconds a draw of each chain takes: one sweep is tried out and thrown away."""
+    started = time.perf_counter()
+    run_block(problem, position._replace(since=max(position.since, 0)), 1, (1, 1), seconds=0.0)
+    sweep = time.perf_counter() - started
+    return 1.5 * problem.spacing * sweep * settings.chains / count_workers(settings)
+
+
+def describe_estimate(
+    problem: Problem, settings: Settings, seconds_per_draw: float, first_round: float, fewest: float = 0.0
+) -> str:
+    """Say what the process will need at most, from its start to its end, and when the first verdict comes.
+
+    first_round, fewest: draws, and sweeps of the start in draws, until the first verdict and in any case.
+    """
+    draws = int(settings.time_limit / seconds_per_draw)
+    if settings.max_sweeps is not None:
+        draws = min(draws, settings.max_sweeps // problem.spacing)
+    memory = max(peak_memory(), used_memory() + estimate_memory(problem, settings, max(draws, 8)))
+    last = max(settings.time_limit, fewest * seconds_per_draw)
+    verdict = min(first_round * seconds_per_draw, last)
+    why = "" if last == settings.time_limit else ": chains need that long to start"
+    return (
+        f"About {tell_bytes(memory)} of memory at most; first verdict after about {duration(verdict)}, "
+        f"the last after {duration(last)} at the latest{why}."
+    )
+
+
+def used_memory() -> int:
+    """Return the bytes of memory that this process uses now; where nobody says, the most it has used."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return peak_memory()
+
+
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process has used so far."""
+    # What getrusage tells also covers the process that started this one.
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def free_memory() -> int | None:
+    """Return the bytes that this process may still take; None where nobody says."""
+    found = []
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found.append(1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")))
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        found.append(limit - int((group / "memory.current").read_text(encoding="ascii")))
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        with contextlib.suppress(OSError, ValueError):
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            found.append(limit - pages * os.sysconf("SC_PAGE_SIZE"))
+    return max(min(found), 0) if found else None
+
+
+def tell_bytes(size: float) -> str:
+    """Write a size in megabytes or gigabytes."""
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1.0):,.0f} MB"
+
+
+def _bytes(arrays: tuple[object, ...]) -> int:
+    """Return the bytes of all arrays in a tuple of arrays and tuples, without those that all workers share."""
+    if isinstance(arrays, Partitions):
+        return 0
+    return sum(_bytes(item) if isinstance(item, tuple) else int(getattr(item, "nbytes", 0)) for item in arrays)

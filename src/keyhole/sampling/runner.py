@@ -1,0 +1,353 @@
+"""Run until it is right: a look at the gates whenever chains have made a tenth more draws.
+
+Every round brings each chain to a given number of draws, block by block, wherever the blocks run, and ends in a look.
+The first quarter of the draws is discarded. Nothing but the time limit depends on the clock: a look is at the same
+draws of each chain, whatever chains have made beyond them.
+
+A round, block by block: hand out blocks, take them in, save, and say how far the run is.
+"""
+
+import time
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_series, draws_needed, may_stop
+from keyhole.errors import KeyholeError, Stopped
+from keyhole.kernels.state import Floats, Integers, Records
+from keyhole.sampling.chain import Block, find_position, start_chain
+from keyhole.sampling.precompile import warm_up
+from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
+from keyhole.sampling.problem import Problem, make_problem
+from keyhole.sampling.saved_run import Keeper, Resumed, fingerprint
+from keyhole.sampling.start import STARTS
+from keyhole.sampling.trace import (
+    KEPT_DRAWS,
+    Event,
+    History,
+    Notice,
+    OnProgress,
+    Progress,
+    Trace,
+    add_block,
+    find_stride,
+    risk_limit,
+    stack_risks,
+    start_history,
+)
+from keyhole.sampling.workers import Clock, Workers, open_workers, shielded
+from keyhole.seeds import chain_seeds
+from keyhole.settings import Settings
+from keyhole.zeros import Zeros
+
+FEWEST = 8
+"""Draws that every chain makes, time limit or not: fewer say nothing."""
+
+BLOCK_SECONDS = 0.3
+"""Length of a block: between blocks a run is told to stop, is saved and shows how far it is."""
+
+
+@dataclass
+class Run:
+    """A run under way. round: looks at which gates were not met; before: seconds of earlier sessions.
+
+    needed: draws of each chain that a verdict is likely to need; pending: blocks that are being made.
+    """
+
+    problem: Problem
+    settings: Settings
+    chains: list[History]
+    clock: Clock
+    tell: OnProgress
+    keeper: Keeper | None = None
+    round: int = 0
+    before: float = 0.0
+    gates: list[Gate] = field(default_factory=list)
+    needed: float = 0.0
+    pending: dict[Future[Block | None], History] = field(default_factory=dict)
+    first_sweeps: list[int] = field(default_factory=list)
+
+
+def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
+    """Bring every chain to this many draws, or as far as time allows; each gets at least eight.
+
+    A free worker takes the chain that is furthest behind. When no chain lacks a draw any more, chains go on towards
+    `beyond`, the draws of the next look: nobody waits for the slowest, and the gates are looked at meanwhile.
+    """
+    pending = run.pending
+
+    def submit(chain: History, deliver: bool = False) -> None:
+        seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
+        goal = wanted if chain.draws < wanted else beyond
+        pending[workers.submit((chain.position, goal, chain.strides, seconds), deliver)] = chain
+
+    def keep_workers_busy() -> None:
+        busy = {chain.number for chain in pending.values()}
+        enough = min(FEWEST, wanted) if run.clock.over else beyond
+        idle = [chain for chain in run.chains if chain.number not in busy and chain.draws < enough]
+        idle.sort(key=lambda chain: chain.sweeps(run.problem))
+        for chain in idle[: workers.size - len(pending)]:
+            submit(chain)
+
+    def lacking() -> bool:
+        return any(chain.draws < wanted for chain in run.chains)
+
+    keep_workers_busy()
+    while pending and lacking():
+        done, _ = wait(pending, return_when=FIRST_COMPLETED)
+        events: list[Event] = []
+        with shielded():
+            for future in done:
+                chain, block = pending.pop(future), future.result()
+                if block is None:
+                    submit(chain, deliver=True)
+                    continue
+                add_block(chain, block)
+                events.append(describe(run, chain, wanted))
+            keep_workers_busy()
+            if run.keeper is not None and run.keeper.is_due:
+                save(run)
+        for event in events:
+            run.tell(event)
+
+
+def save(run: Run) -> bool:
+    """Write a checkpoint of everything up to the last block of each chain."""
+    return run.keeper is not None and run.keeper.save(run.chains, run.round, run.before + run.clock.seconds)
+
+
+def describe(run: Run, chain: History, wanted: int) -> Progress:
+    """Return the event that follows a block."""
+    seconds = run.clock.seconds
+    half = chain.quantities[chain.draws // 2 :: 1 + chain.draws // 500]
+    state = chain.position.state
+    sweeps = chain.sweeps(run.problem)
+    made = [item.sweeps(run.problem) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
+    needed = run.problem.start_sweeps + max(run.needed, wanted) * run.problem.spacing
+    to_go = sum(max(needed - item.sweeps(run.problem), 0) for item in run.chains)
+    return Progress(
+        chain=chain.number,
+        chains=len(run.chains),
+        draws=chain.draws,
+        wanted=wanted,
+        sweeps=sweeps,
+        profiles=int(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
+        tau1=float(np.mean([draw["tau1_expected"] for draw in half])) if half else float("nan"),
+        seconds=seconds,
+        speed=(sweeps - run.first_sweeps[chain.number]) / seconds,
+        round=run.round + 1,
+        gates_met=sum(gate.passed for gate in run.gates),
+        gates=len(run.gates),
+        verdict_left=seconds * to_go / max(sum(made), 1),
+        left=run.clock.left,
+    )
+
+
+FIRST_LOOK = 40
+"""Draws of each chain at the first look: no fewer can meet the gates."""
+
+MORE = 10
+"""From one look to the next, one draw in so many more."""
+
+DISCARDED = 4
+"""One draw in so many is discarded, the first ones."""
+
+
+def run_chains(
+    records: Records,
+    unique_record: Integers,
+    population: int,
+    settings: Settings,
+    zeros: Zeros | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    executor: Executor | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+) -> Trace:
+    """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
+    tell = on_progress or _say_nothing
+    problem = make_problem(records, unique_record, population, settings, zeros)
+    check_memory(problem, settings)
+    keeper = None if checkpoint is None else Keeper(checkpoint, problem, settings, tell)
+    resumed = keeper.resume() if keeper is not None and resume else None
+    clock = time.perf_counter()
+    warm_up((settings.estimator,))
+    compile_seconds = time.perf_counter() - clock
+    start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
+    seconds = time_draw(problem, settings, start.chains[-1].position)
+    before = max(-start.chains[-1].position.since, 0) / problem.spacing
+    estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round), before + FEWEST)
+    tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
+    run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, keeper)
+    run.round, run.before = start.round, start.seconds
+    run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
+    token = keeper.problem_hash if keeper is not None else fingerprint(problem)
+    try:
+        with open_workers(problem, token, settings, executor, run.clock.stopped) as workers:
+            trace = run_rounds(run, workers)
+    except BrokenExecutor:
+        raise KeyholeError("a worker ended unexpectedly, perhaps for want of memory: use fewer workers.") from None
+    more = {"compile": compile_seconds, "checkpoint": 0.0 if keeper is None else keeper.seconds, "earlier": run.before}
+    return replace(trace, seconds={**trace.seconds, **more})
+
+
+def count_wanted(rounds: int) -> int:
+    """Return the draws of each chain at the next look: 40, 44, 48, 52, 57, ..."""
+    wanted = FIRST_LOOK
+    for _ in range(rounds):
+        wanted += wanted // MORE
+    return wanted
+
+
+def start_histories(problem: Problem, settings: Settings) -> list[History]:
+    """Put all chains at their starts."""
+    seeds = chain_seeds(settings.seed, settings.chains)
+    chains = []
+    for c in range(settings.chains):
+        start = problem.profiles if problem.prior.finite else STARTS[c % len(STARTS)]
+        position = find_position(start_chain(c, start, seeds[c], problem))
+        chains.append(start_history(c, start, position, len(problem.cell_level)))
+    return chains
+
+
+def run_rounds(run: Run, workers: Workers) -> Trace:
+    """Make rounds until there is reason to stop; whatever ends them, the work is kept."""
+    try:
+        trace = run_until_stopped(run, workers)
+    except BaseException as error:
+        run.clock.stopped.set()
+        with shielded():
+            kept = run.keeper is not None and (save(run) or not run.keeper.fresh)
+        if isinstance(error, KeyboardInterrupt):
+            raise Stopped(kept) from None
+        raise
+    finally:
+        for future in run.pending:
+            future.cancel()
+    run.clock.stopped.set()
+    if trace.stopped != "gates" and run.keeper is not None:
+        with shielded():
+            save(run)
+    return trace
+
+
+def run_until_stopped(run: Run, workers: Workers) -> Trace:
+    """Make rounds until there is reason to stop."""
+    settings, problem = run.settings, run.problem
+    most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, FEWEST)
+    while True:
+        wanted, beyond = (count_wanted(rounds) for rounds in (run.round, run.round + 1))
+        if most is not None:
+            wanted, beyond = min(wanted, most), min(beyond, most)
+        run_round(run, workers, wanted, beyond)
+        if any(chain.draws < wanted for chain in run.chains):
+            draws = min(chain.draws for chain in run.chains)
+            longest = max(chain.draws for chain in run.chains)
+            return collect(run.chains, problem, settings, "time", workers.size, draws, longest)
+        if settings.chains > 1 and look(run, wanted):
+            trace = collect(run.chains, problem, settings, "gates", workers.size, wanted, beyond)
+            # The dearer the gate, the later it is looked at.
+            if may_stop(run.gates):
+                run.gates += check_ends(trace.laws)
+            if may_stop(run.gates):
+                run.gates += check_records(trace.r1, trace.r2)
+            if may_stop(run.gates):
+                return trace
+        run.needed = wanted * draws_needed(run.gates)
+        stopped = "sweeps" if wanted == most else "time" if run.clock.over else None
+        if stopped is not None:
+            return collect(run.chains, problem, settings, stopped, workers.size, wanted, beyond)
+        run.round += 1
+
+
+def look(run: Run, draws: int) -> bool:
+    """Check what costs little to check; say whether it is met."""
+    kept, discarded = split_quantities(run.chains, draws)
+    run.gates = check_series(kept, discarded, run.settings.target_ess)
+    return may_stop(run.gates)
+
+
+def split_quantities(chains: list[History], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the quantities of the draws that are kept, and of those that are discarded, by name (chain, draw)."""
+    warm_up = draws // DISCARDED
+    whole = {
+        name: np.array([[draw[name] for draw in chain.quantities[:draws]] for chain in chains])
+        for name in chains[0].quantities[0]
+    }
+    return {name: values[:, warm_up:] for name, values in whole.items()}, {
+        name: values[:, :warm_up] for name, values in whole.items()
+    }
+
+
+def collect(
+    chains: list[History], problem: Problem, settings: Settings, stopped: str, workers: int, draws: int, most: int
+) -> Trace:
+    """Return what the first `draws` draws of each chain say; most: draws that any chain may have made by then.
+
+    Chains that are ahead may be thinned further: only draws that are held after `most` are used.
+    """
+    quantities, discarded = split_quantities(chains, draws)
+    kept = range(draws // DISCARDED, draws)
+    stride = find_stride(most, risk_limit(len(problem.cell_level)))
+    r1, r2 = stack_risks(chains, kept, stride)
+    errors = np.array([chain.errors[:draws] for chain in chains])
+    return Trace(
+        starts=tuple(chain.start for chain in chains),
+        sweeps=draws * problem.spacing,
+        warm_up=kept.start * problem.spacing,
+        spacing=problem.spacing,
+        quantities=quantities,
+        discarded=discarded,
+        r1=r1,
+        r2=r2,
+        record_stride=stride,
+        kept=pad_kept(chains, kept, find_stride(most, KEPT_DRAWS)),
+        estimator=problem.estimator,
+        estimator_error=float(errors.mean()) if problem.estimator in ("importance", "monte-carlo") else None,
+        stopped=stopped,
+        seconds={
+            "sampling": sum(chain.sampling_seconds for chain in chains) / workers,
+            "risk": sum(chain.risk_seconds for chain in chains) / workers,
+        },
+        target_ess=settings.target_ess,
+        people=problem.people,
+        start_sweeps=problem.start_sweeps,
+    )
+
+
+def pad_kept(chains: list[History], draws: range, stride: int) -> dict[str, NDArray[Any]]:
+    """Return weights and profiles of the kept draws, padded with zeros to the largest number of profiles."""
+    stacked = [chain.kept.choose(draws, stride) for chain in chains]
+    size = min(len(items) for items in stacked)
+    stacked = [items[:size] for items in stacked]
+    most = max(len(item.weight) for items in stacked for item in items)
+    levels = stacked[0][0].level_profile.shape[0]
+    weight = np.zeros((len(chains), size, most))
+    level_profile = np.zeros((len(chains), size, levels, most), np.float32)
+    for c, items in enumerate(stacked):
+        for x, item in enumerate(items):
+            weight[c, x, : len(item.weight)] = item.weight
+            level_profile[c, x, :, : len(item.weight)] = item.level_profile
+    return {
+        "weight": weight,
+        "level_profile": level_profile,
+        "record_concentration": np.array([[item.record_concentration for item in items] for items in stacked]),
+        "shared_concentration": np.array([[item.shared_concentration for item in items] for items in stacked]),
+    }
+
+
+def _introduce(resumed: Resumed | None, wanted: bool) -> str:
+    """Say where the run begins, if that is not the beginning."""
+    if resumed is not None:
+        draws = min(chain.draws for chain in resumed.chains)
+        return f"Going on from a checkpoint: {draws:,} draws of each chain in {resumed.seconds:.0f} s. "
+    return "Nothing to resume: starting from the beginning. " if wanted else ""
+
+
+def _say_nothing(event: Event) -> None:
+    """Nobody listens."""

@@ -1,0 +1,301 @@
+"""Reading a file of rules, whatever its form.
+
+One rule, whatever the file it came from.
+
+The table of impossible combinations: one column for each key variable, one rule a line, blank or * = any.
+
+An entry is a category by code or label or, when it is not one itself, a list `1;2` or a range `1-3`.
+
+Rules in YAML: `impossible:`, mappings and expressions, and `rules:`, in the layout of R's validate.
+
+The text is only parsed into nodes (yaml.compose with the safe loader); no value is ever constructed from it.
+So every entry keeps its line, and `no` or `01` stay the text that the user wrote.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from keyhole.errors import RulesError
+from keyhole.zeros.boxes import Box, is_empty
+from keyhole.zeros.expression import Value, parse_expression
+from keyhole.zeros.vocabulary import Vocabulary, describe_union, show, to_boxes
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A set of impossible combinations.
+
+    name
+        the user's, or "rule 1", "rule 2", ... in the order of the file
+    source
+        file and line
+    words
+        what is impossible, in words
+    label
+        the user's own explanation, empty when there is none
+    boxes
+        the impossible cells; boxes of one rule may overlap, and there are none when nothing meets the rule
+    """
+
+    name: str
+    source: str
+    words: str
+    label: str
+    boxes: tuple[Box, ...]
+
+
+def make_rule(vocabulary: Vocabulary, name: str, source: str, boxes: Sequence[Box], label: str = "") -> Rule:
+    """Put a rule together, with its words."""
+    words = describe_union(vocabulary.variables, vocabulary.grid, boxes)
+    return Rule(name, source, words, label, tuple(boxes))
+
+
+ANY = ("", "*")
+_DELIMITERS = (",", "\t", ";", "|")
+
+
+def read_table(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
+    """Read the rules of a table."""
+    rules: list[Rule] = []
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text), strict=True)
+        header: list[str] | None = None
+        for row in reader:
+            where = f"{file_name}, line {reader.line_num}"
+            if all(not entry.strip() for entry in row):
+                continue
+            if header is None:
+                header = _read_header(row, where, vocabulary)
+            else:
+                rules.append(_read_row(row, header, where, f"rule {len(rules) + 1}", vocabulary))
+    except csv.Error:
+        raise RulesError(
+            f"{file_name}: the table cannot be read as delimited text near line {reader.line_num}; "
+            "check its quotes, or save it again as CSV."
+        ) from None
+    if header is None:
+        raise RulesError(f"{file_name}: the table is empty; its first line names key variables.")
+    return rules
+
+
+def _find_delimiter(text: str) -> str:
+    """Take the delimiter that cuts the first line into most columns: lists in entries must not mislead."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return max(_DELIMITERS, key=first.count)
+
+
+def _read_header(row: list[str], where: str, vocabulary: Vocabulary) -> list[str]:
+    names = [entry.strip() for entry in row]
+    for column, name in enumerate(names, start=1):
+        vocabulary.require(name, f"{where}, column {column}")
+        if name in names[: column - 1]:
+            raise RulesError(f"{where}, column {column}: '{show(name)}' heads two columns; leave one out.")
+    return names
+
+
+def _read_row(row: list[str], header: list[str], where: str, name: str, vocabulary: Vocabulary) -> Rule:
+    if len(row) != len(header):
+        raise RulesError(
+            f"{where}: expected {len(header)} entries, found {len(row)}; leave blank what may be anything."
+        )
+    box: Box = vocabulary.grid.full
+    for variable, entry in zip(header, row, strict=True):
+        if entry.strip() not in ANY or (entry.strip() and vocabulary.is_category(variable, entry.strip())):
+            values = split_entry(entry, variable, vocabulary)
+            box &= vocabulary.select(variable, "in", values, f"{where}, column '{show(variable)}'")
+    boxes = [] if is_empty(vocabulary.grid, box) else [box]
+    return make_rule(vocabulary, name, where, boxes)
+
+
+def split_entry(entry: str, variable: str, vocabulary: Vocabulary) -> list[Value]:
+    """Read an entry as one category if it is one, else as a list cut at semicolons."""
+    if vocabulary.is_category(variable, entry.strip()):
+        return [Value(entry.strip())]
+    return [Value(part.strip()) for part in entry.split(";")]
+
+
+LENGTH_LIMIT = 1_000_000
+_VALIDATE_FIELDS = (
+    "expr",
+    "name",
+    "label",
+    "description",
+    "created",
+    "origin",
+    "meta",
+    "severity",
+    "language",
+)
+_REMEDY = "see 'keyhole zeros check --help' for an example"
+
+
+def read_document(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
+    """Read the rules of a YAML document."""
+    rules: list[Rule] = []
+    for key, node in _pairs(_compose(text, file_name), file_name):
+        if key not in ("impossible", "rules", "options"):
+            raise RulesError(
+                f"{_at(node, file_name)}: expected 'impossible:' or 'rules:', not '{show(key)}'; {_REMEDY}."
+            )
+        if key == "options":  # settings of validate itself
+            continue
+        for item in _items(node, file_name):
+            read = _read_impossible if key == "impossible" else _read_requirement
+            rules.append(read(item, file_name, f"rule {len(rules) + 1}", vocabulary))
+    _refuse_equal_names(rules)
+    return rules
+
+
+def _compose(text: str, file_name: str) -> yaml.Node:
+    if len(text) > LENGTH_LIMIT:
+        raise RulesError(f"{file_name}: more than {LENGTH_LIMIT:,} characters of rules; write a table (CSV).")
+    node: yaml.Node | None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, position {mark.column + 1}" if mark else ""
+        raise RulesError(f"{file_name}{place}: this is not YAML; check indents, quotes and brackets.") from None
+    except (yaml.YAMLError, ValueError):
+        raise RulesError(f"{file_name}: this is not YAML; save it as plain text in UTF-8.") from None
+    except RecursionError:
+        raise RulesError(f"{file_name}: the YAML is nested too deep; {_REMEDY}.") from None
+    if node is None:
+        raise RulesError(f"{file_name}: expected 'impossible:' or 'rules:', found nothing; {_REMEDY}.")
+    return node
+
+
+def _read_impossible(node: yaml.Node, file_name: str, name: str, vocabulary: Vocabulary) -> Rule:
+    """Read a mapping of variables to categories, or an expression that no record can meet."""
+    where = _at(node, file_name)
+    if isinstance(node, yaml.ScalarNode):
+        return make_rule(vocabulary, name, where, to_boxes(parse_expression(node.value, where), vocabulary, where))
+    box: Box = vocabulary.grid.full
+    pairs = list(_pairs(node, file_name))
+    if not pairs:
+        raise RulesError(f"{where}: the rule is empty, which would make every combination impossible; take it out.")
+    for variable, values in pairs:
+        chosen = list(_categories(values, variable, file_name, vocabulary))
+        place = f"{_at(values, file_name)}, '{show(variable)}'"
+        if not chosen:
+            raise RulesError(
+                f"{place}: expected at least one category; leave the variable out where it may be anything."
+            )
+        box &= vocabulary.select(variable, "in", chosen, place)
+    return make_rule(vocabulary, name, where, [] if is_empty(vocabulary.grid, box) else [box])
+
+
+def _categories(node: yaml.Node, variable: str, file_name: str, vocabulary: Vocabulary) -> Iterator[Value]:
+    """Yield the categories of a scalar (one, or a range) or of a list of scalars."""
+    items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for item in items:
+        if not isinstance(item, yaml.ScalarNode):
+            raise RulesError(
+                f"{_at(item, file_name)}: expected a category or a list of categories of '{show(variable)}'."
+            )
+        yield from split_entry(item.value, variable, vocabulary)
+
+
+def _read_requirement(node: yaml.Node, file_name: str, name: str, vocabulary: Vocabulary) -> Rule:
+    """Read an expression that every record must meet: what does not meet it is impossible."""
+    where = _at(node, file_name)
+    fields: dict[str, str] = {}
+    if isinstance(node, yaml.ScalarNode):
+        fields["expr"] = node.value
+    else:
+        for key, value in _pairs(node, file_name):
+            if key not in _VALIDATE_FIELDS:
+                known = "expr, name, label or description"
+                raise RulesError(f"{_at(value, file_name)}: expected {known}, not '{show(key)}'; correct the field.")
+            if key in ("expr", "name", "label", "description"):
+                if not isinstance(value, yaml.ScalarNode):
+                    raise RulesError(f"{_at(value, file_name)}: expected text after '{key}:'; put it between quotes.")
+                fields[key] = value.value
+                where = _at(value, file_name) if key == "expr" else where
+    if "expr" not in fields:
+        raise RulesError(f"{where}: expected 'expr:' with what must hold; {_REMEDY}.")
+    boxes = to_boxes(parse_expression(fields["expr"], where), vocabulary, where, negated=True)
+    label = fields.get("label") or fields.get("description") or ""
+    return make_rule(vocabulary, fields.get("name") or name, where, boxes, label)
+
+
+def _pairs(node: yaml.Node, file_name: str) -> Iterator[tuple[str, yaml.Node]]:
+    """Yield the entries of a mapping, each key once."""
+    if not isinstance(node, yaml.MappingNode):
+        raise RulesError(f"{_at(node, file_name)}: expected 'name: value' entries; {_REMEDY}.")
+    seen: set[str] = set()
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise RulesError(f"{_at(key, file_name)}: expected a name before the colon; {_REMEDY}.")
+        if key.value in seen:
+            raise RulesError(f"{_at(key, file_name)}: '{show(key.value)}' is there twice; join the two entries.")
+        seen.add(key.value)
+        yield key.value, value
+
+
+def _items(node: yaml.Node, file_name: str) -> list[yaml.Node]:
+    """List the entries of a sequence; nothing at all counts as an empty one."""
+    if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
+        return []
+    if not isinstance(node, yaml.SequenceNode):
+        raise RulesError(f"{_at(node, file_name)}: expected a list, each rule on a line that begins with '- '.")
+    return list(node.value)
+
+
+def _refuse_equal_names(rules: list[Rule]) -> None:
+    first: dict[str, Rule] = {}
+    for rule in rules:
+        other = first.setdefault(rule.name, rule)
+        if other is not rule:
+            raise RulesError(f"{rule.source}: the name '{show(rule.name)}' is taken by {other.source}; change one.")
+
+
+def _at(node: yaml.Node, file_name: str) -> str:
+    return f"{file_name}, line {node.start_mark.line + 1}"
+
+
+SIZE_LIMIT = 20_000_000
+RULE_LIMIT = 50_000
+TABLE_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
+DOCUMENT_ENDINGS = (".yaml", ".yml", ".json")
+
+
+def read_rules(path: str | Path, vocabulary: Vocabulary) -> tuple[Rule, ...]:
+    """Read the rules of a table or YAML file, in the order of the file."""
+    path = Path(path)
+    name = show(path.name)
+    ending = path.suffix.lower()
+    if ending not in TABLE_ENDINGS + DOCUMENT_ENDINGS:
+        raise RulesError(f"{name}: expected a table (.csv, .tsv) or YAML (.yaml, .yml) of rules; rename the file.")
+    text = _read_text(path, name)
+    read = read_table if ending in TABLE_ENDINGS else read_document
+    rules = tuple(read(text, name, vocabulary))
+    if len(rules) > RULE_LIMIT:
+        raise RulesError(
+            f"{name}: more than {RULE_LIMIT:,} rules; join those that differ in one variable (1;2 or 1-3)."
+        )
+    return rules
+
+
+def _read_text(path: Path, name: str) -> str:
+    """Read a text file in UTF-8, in UTF-16 when it says so, or else in the encoding of old spreadsheets."""
+    try:
+        if path.stat().st_size > SIZE_LIMIT:
+            raise RulesError(f"{name}: larger than {SIZE_LIMIT // 1_000_000} MB; is this a file of rules?")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RulesError(f"{name}: cannot be read ({error.strerror}); check the path and its permissions.") from None
+    encodings = ["utf-16"] if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig", "cp1252"]
+    for encoding in encodings:
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in text:
+            return text
+    raise RulesError(f"{name}: this is not a text file; save the rules as CSV or YAML in UTF-8.")
