@@ -19,7 +19,7 @@ import pytest
 
 from keyhole.errors import OutputError, Stopped
 from keyhole.sampling import Notice, Progress, checkpoint
-from keyhole.sampling import checkpoint as keeper
+from keyhole.sampling import saved_run as keeper
 from keyhole.sampling import runner as blocks
 from keyhole.sampling import runner as rounds
 from keyhole.sampling.checkpoint import HEAD, SIDES, newest_number, read_head, read_newest, remove_checkpoint

@@ -145,7 +145,7 @@ def command(
     source = choose_source(file, url, options["query"])
     folder = out if out is not None else Path(f"{source_stem(source)}.keyhole")
 
-    from keyhole.api import assess
+    from keyhole import assess
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import print_json, print_summary, silenced
     from keyhole.files import locked

@@ -58,7 +58,7 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
 
 def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -> dict[str, "Assessment"]:
     """Assess the sample as a user would, with and without rules."""
-    from keyhole.api import assess
+    from keyhole import assess
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import silenced
     from keyhole.demo import CODEBOOK, KEYS, RULES

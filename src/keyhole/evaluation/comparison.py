@@ -185,7 +185,7 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
 def _run_ours(
     name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None
 ) -> dict[str, Any]:
-    from keyhole.api import assess
+    from keyhole import assess
 
     # The outcome says whether chains agree.
     with warnings.catch_warnings():
