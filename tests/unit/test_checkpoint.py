@@ -19,9 +19,9 @@ import pytest
 
 from keyhole.errors import OutputError, Stopped
 from keyhole.sampling import Notice, Progress, checkpoint
-from keyhole.sampling import saved_run as keeper
 from keyhole.sampling import runner as blocks
 from keyhole.sampling import runner as rounds
+from keyhole.sampling import saved_run as keeper
 from keyhole.sampling.checkpoint import HEAD, SIDES, newest_number, read_head, read_newest, remove_checkpoint
 from keyhole.sampling.saved_run import Keeper
 from tests.unit.short_runs import digest, make_short_problem, run
