@@ -108,7 +108,9 @@ def time_sweep(drawn: Simulation, population: int, rules: Path | None, sweeps: i
     busy = 0.0
     for _ in range(2):
         clock = time.process_time()
-        run_sweeps(chain.rng, problem.records, problem.prior, chain.state, chain.work, sweeps)
+        run_sweeps(
+            chain.rng, problem.records, problem.prior, problem.phases[-1].tuning, chain.state, chain.work, sweeps
+        )
         busy = time.process_time() - clock
     return 1e3 * busy / sweeps
 

@@ -20,6 +20,7 @@ from keyhole.risk import check_fit, check_half, diagnose, summarise_risk, weigh_
 from keyhole.risk.measures import find_certain, make_certain
 from keyhole.risk.release import Basis
 from keyhole.sampling import OnProgress, run_chains
+from keyhole.sampling.trace import pad_draws
 from keyhole.settings import make_settings
 from keyhole.summary import Design, describe_input, describe_zeros, explain_risk, make_records, make_summary
 from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
@@ -147,15 +148,15 @@ def assess(
             checkpoint=None if checkpoint is None else Path(checkpoint),
             resume=resume,
         )
-        diagnosis = weigh_groups(diagnose(trace), trace, records, rules, chosen)
+        diagnosis = weigh_groups(diagnose(trace), trace, records, rules)
         risk = summarise_risk(trace, diagnosis.grade)
         fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)
         half = check_half(records, chosen, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
     asked = time.perf_counter()
     basis = Basis(
-        microdata, rules, people - len(microdata.codes), {} if trace is None else trace.kept,
-        chosen.model == "mixed", chosen.seed, chosen.workers, diagnosis.grade,
+        microdata, rules, people - len(microdata.codes), () if trace is None else trace.draws,
+        chosen.seed, chosen.workers, diagnosis.grade,
     )  # fmt: skip
     explained = explain_risk(basis, counts, risk, trace, design, given != population)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
@@ -173,7 +174,7 @@ def assess(
         | explained.blocks,
         diagnosis=diagnosis,
         draws=draws,
-        profiles={} if trace is None else dict(trace.kept),
+        profiles={} if trace is None else pad_draws(trace.draws),
         manifest=make_manifest(
             microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
         )

@@ -9,7 +9,7 @@ from keyhole.kernels.cells import cell_probabilities, make_cell_work
 from keyhole.kernels.freeze import fill_kept, make_kept
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.risk import draw_matches
-from keyhole.kernels.state import Prior, Records, State
+from keyhole.kernels.state import Prior, Records, State, Tuning
 from keyhole.kernels.sweep import run_sweeps
 from keyhole.sampling.predict import share_possible
 from keyhole.sampling.start import start_state
@@ -131,11 +131,11 @@ def rank_truth(
     expected = [*true_risks(rng, truth, records, prior, boxes), *measure_state(truth, records, prior)]
     start = setting.profiles if setting.finite else 1
     state, work = start_state(rng, records, prior, start, capacity=2_000)
-    assert run_sweeps(rng, records, prior, state, work, size.burn_in) == size.burn_in
+    assert run_sweeps(rng, records, prior, Tuning(), state, work, size.burn_in) == size.burn_in
     below = np.zeros(len(QUANTITIES), np.int64)
     ties = np.zeros(len(QUANTITIES), np.int64)
     for _ in range(size.draws):
-        assert run_sweeps(rng, records, prior, state, work, size.spacing) == size.spacing
+        assert run_sweeps(rng, records, prior, Tuning(), state, work, size.spacing) == size.spacing
         drawn = [*predicted_risks(rng, state, records, prior, cells), *measure_state(state, records, prior)]
         below += np.array(drawn) < expected
         ties += np.array(drawn) == expected

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.kernels.state import Tuning
 from keyhole.kernels.sweep import run_sweep
 from tests.statistical.invariance import Setting, draw_pool
 from tests.statistical.prior_pool import empty_pool, fill_answers, fill_pool, one_records, one_state
@@ -30,7 +31,7 @@ def run_geweke(rng, prior, pool, work, sweeps, spacing, partitions, cell, out):
     level = pool.level[0]
     for s in range(sweeps):
         records = one_records(pool, 0)
-        run_sweep(rng, records, prior, state, work)
+        run_sweep(rng, records, prior, Tuning(), state, work)
         state.level_count[:] = 0
         fill_answers(rng, pool.level_start, state, level)
         if s % spacing == 0:

@@ -12,11 +12,11 @@ from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answer
 from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations, fill_seating
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.marginal_seats import draw_memberships, draw_memberships_sometimes
+from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.split_merge import draw_splits_and_merges
-from keyhole.kernels.state import Prior
+from keyhole.kernels.split_merge import draw_split_or_merge
+from keyhole.kernels.state import Prior, Tuning
 from keyhole.kernels.sweep import run_sweep
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import Work, make_work
@@ -40,14 +40,13 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     SEATING,
     SWEEP,
     MEMBERSHIPS,
-    MEMBERSHIPS_SOMETIMES,
-) = range(17)
+) = range(16)
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
 STEPS: dict[str, tuple[int, ...]] = {
     "seats": (SEATS, TALLY, DROP),
     "labels": (LABELS, TALLY, DROP),
-    "splits and merges": (SPLITS, DROP, WEIGHTS, PROFILES),
+    "splits and merges": (SPLITS, SPLITS, SPLITS, SPLITS, DROP, WEIGHTS, PROFILES),
     "memberships": (MEMBERSHIPS, TALLY, DROP),
     "weight concentration": (WEIGHT_CONCENTRATION, WEIGHTS),
     "base strength": (BASE_STRENGTH, PROFILES),
@@ -71,7 +70,7 @@ def run_kernel(rng, records, prior, state, work, number):
     elif number == IMPOSSIBLE:
         draw_impossible(rng, records, prior, state, work)
     elif number == SPLITS:
-        draw_splits_and_merges(rng, records, prior, state, work)
+        draw_split_or_merge(rng, records, prior, state, work)
     elif number == IMPOSSIBLE_ANSWERS:
         draw_impossible_answers(rng, records, prior, state, work)
     elif number == DROP:
@@ -91,11 +90,9 @@ def run_kernel(rng, records, prior, state, work, number):
     elif number == SEATING:
         fill_seating(rng, records, prior, state, work)
     elif number == SWEEP:
-        run_sweep(rng, records, prior, state, work)
+        run_sweep(rng, records, prior, Tuning(), state, work)
     elif number == MEMBERSHIPS:
         draw_memberships(rng, records, prior, state, work)
-    elif number == MEMBERSHIPS_SOMETIMES:
-        draw_memberships_sometimes(rng, records, prior, state, work)
 
 
 def run_kernels(rng, records, prior, state, work, numbers):

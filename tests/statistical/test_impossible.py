@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from keyhole.kernels.state import Records, State
+from keyhole.kernels.state import Records, State, Tuning
 from keyhole.kernels.sweep import run_sweep
 from keyhole.sampling.start import empty_state, make_prior, make_state_work
 from tests.conftest import seed_from_name
@@ -152,7 +152,7 @@ def test_the_parts_make_the_sweep(rng):
     for _ in range(5):
         for kernel in (before_imputing, draw_impossible, after_imputing):
             kernel(ours, records, bench.prior, state, work)
-        run_sweep(theirs, records, bench.prior, twin, work)
+        run_sweep(theirs, records, bench.prior, Tuning(), twin, work)
     assert ours.random() == theirs.random()
     assert all(np.array_equal(a, b) for a, b in zip(state, twin, strict=True))
 
@@ -215,7 +215,7 @@ def test_a_sweep_that_ignores_the_rules_is_noticed(rng):
         records, state, _ = bench.draw(rng)
         work = make_state_work(records, blind, CAPACITY)
         for _ in range(5):
-            run_sweep(rng, records, blind, state, work)
+            run_sweep(rng, records, blind, Tuning(), state, work)
         out.append(quantities(records, state))
     assert smallest_p(prior_draws("hdp paper"), np.array(out)) < LEVEL
 

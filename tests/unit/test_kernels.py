@@ -15,7 +15,7 @@ from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
 from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
-from keyhole.kernels.state import Records, State
+from keyhole.kernels.state import Records, State, Tuning
 from keyhole.kernels.sweep import run_sweep, run_sweeps
 from keyhole.sampling.start import make_prior, start_state
 from tests.oracle.model import seating_weight
@@ -25,15 +25,41 @@ from tests.statistical.running import make_pool_work
 from tests.unit.kernel_digest import digest, run, start_models
 
 ROOT = Path(__file__).parents[2]
-SWEEP = tuple(
-    running.alone(number)
-    for number in (
-        running.SEATS, running.LABELS, running.TALLY,
-        running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY,
-        running.MEMBERSHIPS_SOMETIMES, running.SPLITS, running.DROP, running.WEIGHT_CONCENTRATION,
-        running.BASE_STRENGTH, running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
+BEFORE, AFTER, MEMBERSHIPS = (
+    tuple(running.alone(number) for number in numbers)
+    for numbers in (
+        (
+            running.SEATS, running.LABELS, running.TALLY,
+            running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY,
+        ),
+        (
+            running.SPLITS, running.SPLITS, running.SPLITS, running.SPLITS, running.DROP, running.WEIGHT_CONCENTRATION,
+            running.BASE_STRENGTH, running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
+        ),
+        (running.MEMBERSHIPS, running.TALLY),
     )
 )  # fmt: skip
+
+
+def sweep(rng, records, prior, state, work):
+    """One sweep."""
+    run_sweep(rng, records, prior, Tuning(), state, work)
+
+
+def sweep_by_parts(rng, records, prior, state, work, before=lambda work: None):
+    """The same, kernel by kernel."""
+
+    def run(kernels):
+        for kernel in kernels:
+            before(work)
+            kernel(rng, records, prior, state, work)
+
+    run(BEFORE)
+    if rng.random() < Tuning().membership_rate:
+        run(MEMBERSHIPS)
+    run(AFTER)
+
+
 fill_seating = running.alone(running.SEATING)
 LEVEL = 1e-6
 
@@ -56,9 +82,8 @@ def test_a_sweep_is_its_kernels_in_order():
     """The order of docs/model.md section 3, bit for bit."""
     whole, parts = list(start_models(3)), list(start_models(3))
     for one, other in zip(whole, parts, strict=True):
-        run_sweep(*one)
-        for kernel in SWEEP:
-            kernel(*other)
+        sweep(*one)
+        sweep_by_parts(*other)
         assert digest(one[0], one[3]) == digest(other[0], other[3])
 
 
@@ -75,10 +100,8 @@ def test_scratch_is_scratch():
     clean, spoilt = list(start_models(4)), list(start_models(4))
     for one, other in zip(clean, spoilt, strict=True):
         for _ in range(5):
-            run_sweep(*one)
-            for kernel in SWEEP:
-                spoil(other[4])
-                kernel(*other)
+            sweep(*one)
+            sweep_by_parts(*other, before=spoil)
         assert digest(one[0], one[3]) == digest(other[0], other[3])
 
 
@@ -86,7 +109,7 @@ def test_counts_stay_in_step():
     """Recount tables, sizes and answers from seats and labels after every sweep."""
     for rng, records, prior, state, work in start_models(5):
         for _ in range(50):
-            run_sweep(rng, records, prior, state, work)
+            run_sweep(rng, records, prior, Tuning(), state, work)
             check_counts(records, prior, state)
 
 
@@ -124,7 +147,7 @@ def test_every_learned_number_moves_in_every_sweep():
     for names, (rng, records, prior, state, work) in zip(learned.values(), start_models(6), strict=True):
         for _ in range(100):
             before = {name: getattr(state, name).copy() for name in names}
-            run_sweep(rng, records, prior, state, work)
+            run_sweep(rng, records, prior, Tuning(), state, work)
             for name in names:
                 assert (getattr(state, name) != before[name]).all(), name
 
@@ -150,7 +173,7 @@ def test_every_answer_moves_in_100_sweeps(name):
         start = companions(state)
         still = np.ones(len(start), bool)
         for _ in range(100):
-            run_sweep(rng, records, setting.prior, state, work)
+            run_sweep(rng, records, setting.prior, Tuning(), state, work)
             still &= companions(state) == start
             if not still.any():
                 break
@@ -166,7 +189,7 @@ def test_prior_without_data(rng, prior_name):
     state, work = start_state(rng, records, prior, 1)
     drawn = []
     for _ in range(2_000):
-        assert run_sweeps(rng, records, prior, state, work, 15) == 15
+        assert run_sweeps(rng, records, prior, Tuning(), state, work, 15) == 15
         shape, rate = state.record_concentration
         strength = math.log(state.base_strength[1] / 3.0)
         drawn.append([state.weight_concentration[0], math.log(shape / rate), math.log(shape), strength])
@@ -187,7 +210,7 @@ def test_one_and_two_records(rng, rows):
     for model in ("hdp", "mixed"):
         prior = make_prior(model, "adaptive")
         state, work = start_state(rng, records, prior, 3)
-        assert run_sweeps(rng, records, prior, state, work, 50) == 50
+        assert run_sweeps(rng, records, prior, Tuning(), state, work, 50) == 50
         check_counts(records, prior, state)
 
 
@@ -216,7 +239,7 @@ def test_shared_seating_weights():
 def test_seating_follows_the_concentrations():
     for rng, records, prior, state, work in start_models(9):
         for _ in range(10):
-            run_sweep(rng, records, prior, state, work)
+            run_sweep(rng, records, prior, Tuning(), state, work)
         seating = state.seating.copy()
         fill_seating(rng, records, prior, state, work)
         assert (seating == state.seating).all()

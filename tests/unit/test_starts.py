@@ -69,7 +69,7 @@ def test_scratch_of_the_start_does_not_serve_the_rules():
     problem = pose()
     chain = start_chain(0, 5, np.random.SeedSequence(7), problem)
     with pytest.raises(ValueError, match="made for another prior"):
-        run_sweeps(chain.rng, problem.records, problem.prior, chain.state, chain.work, 1)
+        run_sweeps(chain.rng, problem.records, problem.prior, problem.phases[-1].tuning, chain.state, chain.work, 1)
 
 
 def test_large_files_have_a_shorter_start():

@@ -11,84 +11,78 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.kernels.distributions import draw_dirichlet
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.state import Floats, Integers, State
-from keyhole.kernels.work import FULL, OK
+from keyhole.kernels.state import Floats, State
 
 LEFT = 1e-2
 """People that may remain in profiles that were not made explicit."""
 
 
-class Kept(NamedTuple):
-    """One kept draw.
+class Draw(NamedTuple):
+    """The parameters that a prediction needs: the one form in which draws are kept, read and sent.
 
-    profile_total : int64 (1,)
-    weight : float64 (capacity,)
-    level_profile : float64 (levels, capacity)
+    weight : float64 (K,)
+        Profiles in use, those broken off the remainder, and the rest of it.
+    level_profile : float64 (levels, K); float32 where draws are kept
     seating : float64 (J + 1, J + 2)
-    column : float64 (levels,)
-        Scratch.
+        V, which follows from the concentrations.
+    record_concentration, shared_concentration : float64 (2,), (1,)
     """
 
-    profile_total: Integers
     weight: Floats
-    level_profile: Floats
+    level_profile: NDArray[np.floating]
     seating: Floats
-    column: Floats
+    record_concentration: Floats
+    shared_concentration: Floats
 
 
-def make_kept(state: State, people: float) -> Kept:
-    """Allocate a kept draw with room for the profiles in use and the sticks to be broken.
+def find_capacity(state: State, people: float) -> int:
+    """Return room for the profiles in use and the sticks to be broken.
 
     The number of sticks is Poisson with mean gamma log(beta_0 people / LEFT): ten standard deviations are room enough.
     """
     depth = math.log(max(float(state.remainder[0]) * max(people, 1.0) / LEFT, 1.0))
     sticks = float(state.weight_concentration[0]) * depth
-    capacity = int(state.profile_total[0]) + int(sticks + 10.0 * math.sqrt(sticks)) + 25
-    levels = state.base_level.shape[0]
-    return Kept(
-        profile_total=np.zeros(1, np.int64),
-        weight=np.zeros(capacity),
-        level_profile=np.zeros((levels, capacity)),
-        seating=state.seating.copy(),
-        column=np.zeros(levels),
-    )
+    return int(state.profile_total[0]) + int(sticks + 10.0 * math.sqrt(sticks)) + 25
 
 
 @kernel
-def fill_kept(rng, records, prior, state, kept, people, left):
-    """Copy the draw and break sticks until remainder * people < left; return a status."""
+def fill_draw(rng, records, prior, state, people, left, weight, level_profile, column):
+    """Copy the profiles and break sticks until remainder * people < left; return how many profiles, or -1 if full.
+
+    column : float64 (levels,), scratch.
+    """
     profiles = state.profile_total[0]
     levels = state.base_level.shape[0]
     for k in range(profiles):
-        kept.weight[k] = state.weight[k]
+        weight[k] = state.weight[k]
     for v in range(levels):
         for k in range(profiles):
-            kept.level_profile[v, k] = state.level_profile[v, k]
+            level_profile[v, k] = state.level_profile[v, k]
     remainder = state.remainder[0]
     while remainder * people >= left:
-        if profiles + 2 > kept.weight.shape[0]:
-            return FULL
+        if profiles + 2 > weight.shape[0]:
+            return -1
         log_nu = -rng.standard_exponential() / state.weight_concentration[0]
-        kept.weight[profiles] = -math.expm1(log_nu) * remainder
+        weight[profiles] = -math.expm1(log_nu) * remainder
         remainder *= math.exp(log_nu)
         for j in range(records.level_start.shape[0] - 1):
             first, last = records.level_start[j], records.level_start[j + 1]
             for v in range(first, last):
-                kept.column[v] = state.base_strength[j] * state.base_level[v]
-            draw_dirichlet(rng, kept.column[first:last], kept.column[first:last])
+                column[v] = state.base_strength[j] * state.base_level[v]
+            draw_dirichlet(rng, column[first:last], column[first:last])
         for v in range(levels):
-            kept.level_profile[v, profiles] = kept.column[v]
+            level_profile[v, profiles] = column[v]
         profiles += 1
     if not prior.finite:
-        kept.weight[profiles] = remainder
+        weight[profiles] = remainder
         for v in range(levels):
-            kept.level_profile[v, profiles] = state.base_level[v]
+            level_profile[v, profiles] = state.base_level[v]
         profiles += 1
-    kept.profile_total[0] = profiles
-    return OK
+    return profiles
 
 
 @kernel
@@ -109,9 +103,9 @@ def log_likelihood(level, seat, label, level_profile):
 
 
 @kernel
-def effective_profiles(kept):
+def effective_profiles(weight):
     """Return 1 / sum of squared weights."""
     square = 0.0
-    for k in range(kept.profile_total[0]):
-        square += kept.weight[k] * kept.weight[k]
+    for k in range(weight.shape[0]):
+        square += weight[k] * weight[k]
     return 1.0 / square

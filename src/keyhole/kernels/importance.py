@@ -59,10 +59,10 @@ def weigh_particle(rng, weight, level_profile, profiles, seating, levels, block,
 
 
 @kernel
-def importance_probabilities(rng, kept, cell_level, particles, out):
+def importance_probabilities(rng, draw, cell_level, particles, out):
     """Write estimated cell probabilities to `out`; return the mean relative standard error."""
     cells, variables = cell_level.shape
-    profiles = kept.profile_total[0]
+    profiles = draw.weight.shape[0]
     block = np.zeros((variables, profiles))
     mass = np.zeros(variables)
     size = np.zeros(variables)
@@ -72,7 +72,7 @@ def importance_probabilities(rng, kept, cell_level, particles, out):
         mean, square = 0.0, 0.0
         for particle in range(particles):
             estimate = weigh_particle(
-                rng, kept.weight, kept.level_profile, profiles, kept.seating, cell_level[c], block, mass, size, score
+                rng, draw.weight, draw.level_profile, profiles, draw.seating, cell_level[c], block, mass, size, score
             )
             gap = estimate - mean
             mean += gap / (particle + 1.0)
@@ -84,52 +84,52 @@ def importance_probabilities(rng, kept, cell_level, particles, out):
 
 
 @kernel
-def monte_carlo_probabilities(rng, kept, level_start, cell_level, draws, out):
-    """Write the article's estimates with this many draws to `out`; return the mean relative standard error."""
+def monte_carlo_probabilities(rng, draw, level_start, cell_level, people, out):
+    """Write the article's estimates of this many new people to `out`; return the mean relative standard error."""
     cells, variables = cell_level.shape
-    profiles = kept.profile_total[0]
+    profiles = draw.weight.shape[0]
     weight_sum = np.zeros(profiles)
     level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(kept.weight, kept.level_profile, profiles, level_start, weight_sum, level_sum)
+    accumulate_rows(draw.weight, draw.level_profile, profiles, level_start, weight_sum, level_sum)
     label = np.zeros(variables, np.int64)
     size = np.zeros(variables, np.int64)
-    profile = np.zeros((draws, variables), np.int64)
-    for draw in range(draws):
-        draw_affiliations(rng, kept.seating, weight_sum, profiles, label, size, profile[draw])
+    profile = np.zeros((people, variables), np.int64)
+    for i in range(people):
+        draw_affiliations(rng, draw.seating, weight_sum, profiles, label, size, profile[i])
     error = 0.0
     for c in range(cells):
         mean, square = 0.0, 0.0
-        for draw in range(draws):
+        for i in range(people):
             estimate = 1.0
             for j in range(variables):
-                estimate *= kept.level_profile[cell_level[c, j], profile[draw, j]]
+                estimate *= draw.level_profile[cell_level[c, j], profile[i, j]]
             gap = estimate - mean
-            mean += gap / (draw + 1.0)
+            mean += gap / (i + 1.0)
             square += gap * (estimate - mean)
         out[c] = mean
-        if draws > 1 and mean > 0.0:
-            error += math.sqrt(square / (draws - 1.0) / draws) / mean
+        if people > 1 and mean > 0.0:
+            error += math.sqrt(square / (people - 1.0) / people) / mean
     return error / max(cells, 1)
 
 
 @kernel
-def count_people_in_cells(rng, kept, level_start, people, cell_key, cell_order, multiplier, cell_level, count):
+def count_people_in_cells(rng, draw, level_start, people, cell_key, cell_order, multiplier, cell_level, count):
     """Draw this many people and count those in each cell.
 
     cell_key : uint64, sorted hashes of the cells, sum_j level_j multiplier_j; cell_order : which cell each is.
     """
     variables = level_start.shape[0] - 1
-    profiles = kept.profile_total[0]
+    profiles = draw.weight.shape[0]
     weight_sum = np.zeros(profiles)
     level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(kept.weight, kept.level_profile, profiles, level_start, weight_sum, level_sum)
+    accumulate_rows(draw.weight, draw.level_profile, profiles, level_start, weight_sum, level_sum)
     label = np.zeros(variables, np.int64)
     size = np.zeros(variables, np.int64)
     profile = np.zeros(variables, np.int64)
     levels = np.zeros(variables, np.int64)
     count[:] = 0
     for _ in range(people):
-        draw_affiliations(rng, kept.seating, weight_sum, profiles, label, size, profile)
+        draw_affiliations(rng, draw.seating, weight_sum, profiles, label, size, profile)
         key = np.uint64(0)
         for j in range(variables):
             u = rng.random() * level_sum[profile[j], level_start[j + 1] - 1]

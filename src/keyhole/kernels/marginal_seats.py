@@ -26,7 +26,7 @@ from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.lanes import LANES
 from keyhole.kernels.partitions import sum_partitions
-from keyhole.kernels.profiles import make_book, open_profile, tally_answers
+from keyhole.kernels.profiles import make_book, open_profile
 from keyhole.kernels.work import OK
 
 SMALL_STEP, STEP_RANGE = -2.0, 3.5
@@ -325,11 +325,3 @@ def draw_memberships(rng, records, prior, state, work):
                 if member.tables[i] > 1:
                     seat_at_several(rng, records, state, work, profiles, i, lane)
                 i = member.following[i]
-
-
-@kernel
-def draw_memberships_sometimes(rng, records, prior, state, work):
-    """Do so in some of the sweeps, as it is dear, and tally again."""
-    if rng.random() < prior.membership_rate:
-        draw_memberships(rng, records, prior, state, work)
-        tally_answers(rng, records, prior, state, work)

@@ -71,18 +71,18 @@ def draw_level(rng, level_sum, k, first, last):
 
 
 @kernel
-def draw_people(rng, kept, level_start, out):
+def draw_people(rng, draw, level_start, out):
     """Fill `out` (people, J) with the levels of new people."""
     variables = level_start.shape[0] - 1
-    profiles = kept.profile_total[0]
+    profiles = draw.weight.shape[0]
     weight_sum = np.zeros(profiles)
     level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(kept.weight, kept.level_profile, profiles, level_start, weight_sum, level_sum)
+    accumulate_rows(draw.weight, draw.level_profile, profiles, level_start, weight_sum, level_sum)
     label = np.zeros(variables, np.int64)
     size = np.zeros(variables, np.int64)
     profile = np.zeros(variables, np.int64)
     for i in range(out.shape[0]):
-        draw_affiliations(rng, kept.seating, weight_sum, profiles, label, size, profile)
+        draw_affiliations(rng, draw.seating, weight_sum, profiles, label, size, profile)
         for j in range(variables):
             out[i, j] = draw_level(rng, level_sum, profile[j], level_start[j], level_start[j + 1])
 

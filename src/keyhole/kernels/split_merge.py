@@ -271,8 +271,8 @@ def pick_other_profile(rng, profile_tables, profile_total, profiles, label):
 
 
 @inner
-def draw_splits_and_merges(rng, records, prior, state, work):
-    """Make prior.split_merge_proposals proposals; tallies must be fresh and stay so."""
+def draw_split_or_merge(rng, records, prior, state, work):
+    """Propose one split, merge, or reallocation of a pair; tallies must be fresh and stay so."""
     n, variables = records.level.shape
     if n == 0:
         return
@@ -285,65 +285,64 @@ def draw_splits_and_merges(rng, records, prior, state, work):
     tables = 0.0
     for i in range(n):
         tables += state.table_total[i]
-    for _ in range(prior.split_merge_proposals):
-        profiles, empty = 0, 0
-        for k in range(state.profile_total[0]):
-            profiles += profile_tables[k] > 0
-            empty += profile_tables[k] == 0
-        i_a, t_a = pick_table(rng, state.table_total, variables)
-        label_a = state.table_label[i_a, t_a]
-        u = rng.random()
-        split, anew = u < 0.25, u >= 0.5
-        if split and (profile_tables[label_a] < 2 or (finite and empty == 0)):
-            continue
-        if not split and profiles < 2:
-            continue
-        label_b = label_a
-        i_b, t_b = i_a, t_a
-        if anew:
-            while label_b == label_a:
-                i_b, t_b = pick_table(rng, state.table_total, variables)
-                label_b = state.table_label[i_b, t_b]
-        elif not split:
-            label_b = pick_other_profile(rng, profile_tables, state.profile_total[0], profiles, label_a)
-        if split:
-            i_b, t_b = pick_labelled_table(
-                rng, state.table_total, state.table_label, label_a, profile_tables[label_a] - 1, i_a, t_a
-            )
-        elif not anew:
-            i_b, t_b = pick_labelled_table(
-                rng, state.table_total, state.table_label, label_b, profile_tables[label_b], -1, -1
-            )
-        members = gather_members(
-            rng, state.table_total, state.table_label, work.member_record, work.member_table, label_a, label_b,
-            i_a, t_a, i_b, t_b,
-        )  # fmt: skip
-        log_q, tables_b = allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, split)
-        before, without = (profiles, empty) if split else (profiles - 1, empty + 1)
-        ratio = log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - tables_b, tables_b)
-        ratio += log_split_likelihood(
+    profiles, empty = 0, 0
+    for k in range(state.profile_total[0]):
+        profiles += profile_tables[k] > 0
+        empty += profile_tables[k] == 0
+    i_a, t_a = pick_table(rng, state.table_total, variables)
+    label_a = state.table_label[i_a, t_a]
+    u = rng.random()
+    split, anew = u < 0.25, u >= 0.5
+    if split and (profile_tables[label_a] < 2 or (finite and empty == 0)):
+        return
+    if not split and profiles < 2:
+        return
+    label_b = label_a
+    i_b, t_b = i_a, t_a
+    if anew:
+        while label_b == label_a:
+            i_b, t_b = pick_table(rng, state.table_total, variables)
+            label_b = state.table_label[i_b, t_b]
+    elif not split:
+        label_b = pick_other_profile(rng, profile_tables, state.profile_total[0], profiles, label_a)
+    if split:
+        i_b, t_b = pick_labelled_table(
+            rng, state.table_total, state.table_label, label_a, profile_tables[label_a] - 1, i_a, t_a
+        )
+    elif not anew:
+        i_b, t_b = pick_labelled_table(
+            rng, state.table_total, state.table_label, label_b, profile_tables[label_b], -1, -1
+        )
+    members = gather_members(
+        rng, state.table_total, state.table_label, work.member_record, work.member_table, label_a, label_b,
+        i_a, t_a, i_b, t_b,
+    )  # fmt: skip
+    log_q, tables_b = allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, split)
+    before, without = (profiles, empty) if split else (profiles - 1, empty + 1)
+    ratio = log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - tables_b, tables_b)
+    ratio += log_split_likelihood(
+        records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
+    )
+    if anew:
+        ratio -= log_q + math.log(tables - profile_tables[label_a])
+        log_q, tables_b = allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, True)
+        ratio -= log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - tables_b, tables_b)
+        ratio -= log_split_likelihood(
             records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
         )
-        if anew:
-            ratio -= log_q + math.log(tables - profile_tables[label_a])
-            log_q, tables_b = allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, True)
-            ratio -= log_label_ratio(finite, state.weight_concentration[0], without, members + 2 - tables_b, tables_b)
-            ratio -= log_split_likelihood(
-                records.level_start, state.base_strength, state.base_level, work.side_count, work.side_answers
-            )
-            ratio += log_q + math.log(tables - (members + 2.0 - tables_b))
-        else:
-            ratio += math.log(members + 1.0) - math.log(before) - math.log(tables_b) - log_q
-        if -rng.standard_exponential() >= (ratio if split else -ratio):
-            continue
-        if anew:
-            apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b)
-            continue
-        if not split:
-            apply_merge(sides, members, label_a, label_b, i_b, t_b)
-            continue
-        label_b = find_empty(state.profile_total, profile_tables, state.level_count)
-        if label_b < 0:
-            work.status[0] = FULL
-            return
+        ratio += log_q + math.log(tables - (members + 2.0 - tables_b))
+    else:
+        ratio += math.log(members + 1.0) - math.log(before) - math.log(tables_b) - log_q
+    if -rng.standard_exponential() >= (ratio if split else -ratio):
+        return
+    if anew:
         apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b)
+        return
+    if not split:
+        apply_merge(sides, members, label_a, label_b, i_b, t_b)
+        return
+    label_b = find_empty(state.profile_total, profile_tables, state.level_count)
+    if label_b < 0:
+        work.status[0] = FULL
+        return
+    apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b)

@@ -74,8 +74,13 @@ def no_rules() -> Rules:
     return Rules(none, start, none, start, none, start, none, start, none, start, none)
 
 
+def has_rules(rules: Rules) -> bool:
+    """Say whether anything is impossible."""
+    return len(rules.box_start) > 1
+
+
 class Prior(NamedTuple):
-    """The model and its fixed numbers. All gammas are (shape, rate).
+    """The model and its hyperparameters. All gammas are (shape, rate).
 
     finite : bool
         True for `mixed`: a fixed number of profiles, one concentration shared by all records.
@@ -87,12 +92,6 @@ class Prior(NamedTuple):
         Gamma prior of alpha in `mixed`.
     strength_sd, mean_sd, shape_sd : float
         Normal priors: log(lambda_j / d_j), log(a / b), log a, all with mean 0.
-    split_merge_proposals : int
-        Proposals in each sweep; with rules there are none.
-    membership_rate : float
-        Probability that a sweep draws concentrations and memberships together; with rules it never does.
-    label_passes : int
-        Further draws of labels, weights and profiles in each sweep; with rules there are none.
     rules : Rules
         Impossible combinations.
     """
@@ -104,10 +103,23 @@ class Prior(NamedTuple):
     strength_sd: float
     mean_sd: float
     shape_sd: float
-    split_merge_proposals: int
-    membership_rate: float
-    label_passes: int
     rules: Rules
+
+
+class Tuning(NamedTuple):
+    """How a sweep without rules moves; the law that it samples does not depend on it.
+
+    split_merge_proposals : int
+        Proposals in each sweep.
+    membership_rate : float
+        Probability that a sweep draws concentrations and memberships together.
+    label_passes : int
+        Further draws of labels, weights and profiles in each sweep.
+    """
+
+    split_merge_proposals: int = 4
+    membership_rate: float = 0.2
+    label_passes: int = 1
 
 
 class State(NamedTuple):

@@ -10,18 +10,18 @@ from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.marginal_seats import draw_memberships_sometimes
+from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.missing import draw_missing
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.split_merge import draw_splits_and_merges
-from keyhole.kernels.state import Prior, Records, State
+from keyhole.kernels.split_merge import draw_split_or_merge
+from keyhole.kernels.state import Prior, Records, State, Tuning, has_rules
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import GROW, OK, Work
 
 
 @kernel
-def run_sweep(rng, records, prior, state, work):
+def run_sweep(rng, records, prior, tuning, state, work):
     """Make one sweep."""
     draw_seats(rng, records, prior, state, work)
     if work.status[0] != OK:
@@ -29,7 +29,7 @@ def run_sweep(rng, records, prior, state, work):
     ruled = prior.rules.box_start.shape[0] > 1
     # Without rules labels, weights and profiles take several turns: they hold each other back, and are cheap. With
     # rules weights and profiles depend on imputed people, who come later.
-    for further in range(0 if ruled else prior.label_passes, -1, -1):
+    for further in range(0 if ruled else tuning.label_passes, -1, -1):
         draw_labels(rng, records, prior, state, work)
         if work.status[0] != OK:
             return
@@ -46,12 +46,15 @@ def run_sweep(rng, records, prior, state, work):
             return
         draw_impossible_answers(rng, records, prior, state, work)
     else:
-        draw_memberships_sometimes(rng, records, prior, state, work)
-        if work.status[0] != OK:
-            return
-        draw_splits_and_merges(rng, records, prior, state, work)
-        if work.status[0] != OK:
-            return
+        if rng.random() < tuning.membership_rate:
+            draw_memberships(rng, records, prior, state, work)
+            if work.status[0] != OK:
+                return
+            tally_answers(rng, records, prior, state, work)
+        for _ in range(tuning.split_merge_proposals):
+            draw_split_or_merge(rng, records, prior, state, work)
+            if work.status[0] != OK:
+                return
     drop_empty_profiles(rng, records, prior, state, work)
     draw_weight_concentration(rng, records, prior, state, work)
     draw_base_strength(rng, records, prior, state, work)
@@ -63,7 +66,7 @@ def run_sweep(rng, records, prior, state, work):
 
 def fill_missing(rng: np.random.Generator, records: Records, prior: Prior, state: State) -> Records:
     """Return the records with their missing answers drawn, if there are rules; else as they are."""
-    if len(prior.rules.box_start) < 2 or not records.level.size or records.level.min() >= 0:
+    if not has_rules(prior.rules) or not records.level.size or records.level.min() >= 0:
         return records
     level = np.empty_like(records.level)
     draw_missing(
@@ -72,7 +75,9 @@ def fill_missing(rng: np.random.Generator, records: Records, prior: Prior, state
     return records._replace(level=level)
 
 
-def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work, sweeps: int) -> int:
+def run_sweeps(
+    rng: np.random.Generator, records: Records, prior: Prior, tuning: Tuning, state: State, work: Work, sweeps: int
+) -> int:
     """Make up to `sweeps` sweeps; return how many were made. Work.status says why it stopped early.
 
     GROW: a sweep rarely opens more than a handful of profiles, and with rules some forty for each unit of gamma (the
@@ -88,7 +93,7 @@ def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: 
         if state.profile_total[0] + room > len(state.weight):
             work.status[0] = GROW
             return done
-        run_sweep(rng, fill_missing(rng, records, prior, state), prior, state, work)
+        run_sweep(rng, fill_missing(rng, records, prior, state), prior, tuning, state, work)
         if work.status[0] != OK:
             return done
     return sweeps

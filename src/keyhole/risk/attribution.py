@@ -96,7 +96,7 @@ def attribute_risk(
 
 def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], trace: Trace | None) -> list[int]:
     """Choose kept draws, evenly spread, as many as fit in a share of the run. Sizes decide, never the clock."""
-    if trace is None or not basis.kept:
+    if trace is None or not basis.draws:
         return []
     n, variables = basis.microdata.codes.shape
     sweeps = trace.sweeps * len(trace.starts)
@@ -104,7 +104,7 @@ def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], t
     run = sweeps * (sweep + estimate_work(basis, whole) / trace.spacing)
     work = sum(estimate_work(basis, question) for question in (whole, *questions))
     wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
-    return spread_draws(basis.draws, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
+    return spread_draws(basis.available, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
 
 
 def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:

@@ -10,9 +10,8 @@ from keyhole.diagnostics.series import finite, monte_carlo_error
 from keyhole.kernels.state import Records
 from keyhole.risk.advice import Grade, Verdict, certain_verdict, counts, make_verdict, worst
 from keyhole.risk.stacking import Stacking, share_weights, weigh_chains
-from keyhole.sampling.layout import make_rules
+from keyhole.sampling.layout import find_rules
 from keyhole.sampling.trace import Trace
-from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
 
@@ -101,14 +100,11 @@ def certain_diagnosis(reason: str) -> Diagnosis:
     return Diagnosis(certain_verdict(reason), rhat=nan, ess_bulk=nan, ess_tail=nan, modes=1, gates=())
 
 
-def weigh_groups(
-    diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None, settings: Settings
-) -> Diagnosis:
+def weigh_groups(diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None) -> Diagnosis:
     """Add stacking weights when groups of chains disagree; otherwise there is nothing to weigh."""
     if diagnosis.modes < 2:
         return diagnosis
-    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
-    stacking = weigh_chains(trace, records, rules, settings.model == "mixed")
+    stacking = weigh_chains(trace, records, find_rules(zeros, records.level_start))
     if stacking is None:
         return diagnosis
     return replace(diagnosis, stacking=stacking, groups=share_weights(diagnosis.groups, stacking))

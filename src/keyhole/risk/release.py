@@ -16,24 +16,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keyhole.data import Microdata, Variable, count_cells
 from keyhole.data.codebook import code_text, whole_numbers
 from keyhole.diagnostics.gates import check_mean
 from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques
 from keyhole.errors import SettingsError
-from keyhole.kernels.cells import CellWork
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
-from keyhole.kernels.freeze import Kept
-from keyhole.kernels.risk import fill_risks, find_variances
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.risk.advice import Grade
 from keyhole.risk.measures import Measure, certain_measure, measure
 from keyhole.sampling.costs import cell_cost
 from keyhole.sampling.events import Coarsening, Events, Groups, make_events
-from keyhole.sampling.layout import make_rules
-from keyhole.sampling.predict import find_event_probabilities, share_possible
+from keyhole.sampling.layout import find_rules
+from keyhole.sampling.predict import Measured, Scratch, predict
+from keyhole.sampling.predict import measure as measure_cells
+from keyhole.sampling.trace import Draws
 from keyhole.seeds import RELEASE, make_seeds
 from keyhole.zeros import Zeros
 
@@ -95,33 +92,29 @@ ENOUGH_DRAWS = 200
 class Basis:
     """What questions about coarser releases need.
 
-    people: M, those outside the sample; kept: as in Trace, empty when nothing had to be sampled.
-    finite: one concentration for all (`mixed`); workers: draws evaluated at once, which changes no number.
+    people: M, those outside the sample; draws: as in Trace, none when nothing had to be sampled.
+    workers: draws evaluated at once, which changes no number.
     grade: of the fit: chains that disagree are not pooled for a coarser release either.
     """
 
     microdata: Microdata
     zeros: Zeros | None
     people: int
-    kept: dict[str, NDArray[Any]]
-    finite: bool
+    draws: Draws
     seed: int
     workers: int | None
     grade: Grade = "converged"
 
     @property
-    def draws(self) -> tuple[int, int]:
-        """Chains, and kept draws of each."""
-        chains, draws = self.kept["weight"].shape[:2] if self.kept else (0, 0)
-        return int(chains), int(draws)
+    def available(self) -> tuple[int, int]:
+        """Chains, and draws of each."""
+        return len(self.draws), len(self.draws[0]) if self.draws else 0
 
     @cached_property
-    def rules(self) -> Rules | None:
+    def rules(self) -> Rules:
         """The boxes as the kernels read them."""
-        if self.zeros is None:
-            return None
         start = np.concatenate([[0], np.cumsum(self.microdata.levels)]).astype(np.int64)
-        return make_rules(self.zeros.impossible, self.zeros.possible, start)
+        return find_rules(self.zeros, start)
 
 
 @dataclass(frozen=True)
@@ -177,13 +170,13 @@ def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None)
     """Evaluate a coarser release on these kept draws, by number; without a choice, on some hundred of them."""
     uniques = len(question.unique_record)
     rows = basis.microdata.record_row[question.unique_record] + 1
-    if not basis.kept or not uniques:
+    if not basis.draws or not uniques:
         one = np.ones(uniques)
         sure = certain_measure(float(uniques))
         return Coarser(sure, sure, uniques, rows, one, one, 0)
-    chosen = spread_draws(basis.draws, ENOUGH_DRAWS) if draws is None else draws
+    chosen = spread_draws(basis.available, ENOUGH_DRAWS) if draws is None else draws
     found = _evaluate(basis, question, chosen)
-    by_chain = (basis.draws[0], -1)
+    by_chain = (len(basis.draws), -1)
     r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
     expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
     variance = [np.array([draw.variance[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
@@ -217,32 +210,26 @@ def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Flo
 
 def estimate_work(basis: Basis, question: Question) -> float:
     """Return the nanoseconds that one draw takes, about."""
-    profiles = basis.kept["weight"].shape[2] if basis.kept else 0
+    profiles = max((len(draw.weight) for chain in basis.draws for draw in chain), default=0)
     shapes = [part.row.shape for part in question.events.parts]
     return float(sum(events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
 
 
-@dataclass(frozen=True)
-class _Draw:
-    expected: tuple[float, float]
-    variance: tuple[float, float]
-    r1: Floats
-    r2: Floats
-
-
-def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_Draw]:
+def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[Measured]:
     """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
-    rules = basis.rules
     workers = max(min(basis.workers or os.cpu_count() or 1, len(draws)), 1)
+    rules, each = basis.rules, basis.available[1]
     stopped = threading.Event()
 
-    def run(first: int) -> list[_Draw]:
-        scratch: dict[int, CellWork] = {}
+    def run(first: int) -> list[Measured]:
+        scratch = Scratch()
         found = []
-        for draw in draws[first::workers]:
+        for number in draws[first::workers]:
             if stopped.is_set():
                 break
-            found.append(_evaluate_draw(basis, question, draw, rules, scratch))
+            rng = np.random.default_rng(make_seeds(basis.seed, RELEASE, number))
+            draw = basis.draws[number // each][number % each]
+            found.append(measure_cells(predict(rng, draw, question.events, rules, scratch).q, question.people))
         return found
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
@@ -253,37 +240,3 @@ def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[_D
             stopped.set()
             raise
     return [lists[x % workers][x // workers] for x in range(len(draws))]
-
-
-def _evaluate_draw(
-    basis: Basis, question: Question, draw: int, rules: Rules | None, scratch: dict[int, CellWork]
-) -> _Draw:
-    rng = np.random.default_rng(make_seeds(basis.seed, RELEASE, draw))
-    kept = get_kept(basis, draw)
-    probability = find_event_probabilities(rng, kept, question.events, scratch)
-    if rules is not None:
-        probability /= share_possible(rules, kept)
-    r1, r2 = np.zeros(len(probability)), np.zeros(len(probability))
-    expected = fill_risks(probability, question.people, r1, r2)
-    return _Draw(expected, find_variances(r1, r2, question.people), r1, r2)
-
-
-def get_kept(basis: Basis, draw: int) -> Kept:
-    """Return a kept draw, by its number over all chains, as the kernels read it."""
-    chain, place = divmod(draw, basis.kept["weight"].shape[1])
-    weight = np.asarray(basis.kept["weight"][chain, place], np.float64)
-    profiles = int(np.flatnonzero(weight)[-1]) + 1
-    variables = len(basis.microdata.levels)
-    seating = np.zeros((variables + 1, variables + 2))
-    if basis.finite:
-        fill_shared_seating(float(basis.kept["shared_concentration"][chain, place, 0]), seating)
-    else:
-        shape, rate = basis.kept["record_concentration"][chain, place]
-        fill_mixed_seating(float(shape), float(rate), seating)
-    return Kept(
-        profile_total=np.array([profiles], np.int64),
-        weight=np.ascontiguousarray(weight[:profiles]),
-        level_profile=np.ascontiguousarray(basis.kept["level_profile"][chain, place, :, :profiles], np.float64),
-        seating=seating,
-        column=np.zeros(0),
-    )

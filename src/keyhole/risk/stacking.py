@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from keyhole.diagnostics.groups import Group
 from keyhole.diagnostics.laws import Estimate
 from keyhole.diagnostics.series import array_stats
-from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
-from keyhole.kernels.freeze import Kept
-from keyhole.kernels.state import Floats, Integers, Records, Rules, no_rules
+from keyhole.kernels.state import Floats, Integers, Records, Rules
 from keyhole.sampling.costs import EXACT_STEPS, cell_cost, exact_steps
-from keyhole.sampling.predict import share_possible
+from keyhole.sampling.events import Events, describe_cells
+from keyhole.sampling.predict import Scratch, predict
 from keyhole.sampling.trace import Trace
 
 MOST_RECORDS = 2_000
@@ -63,19 +61,19 @@ class Stacking:
     unreliable: float
 
 
-def weigh_chains(trace: Trace, records: Records, rules: Rules | None, finite: bool) -> Stacking | None:
-    """Return the weights, or None with too few draws, too few complete records or too many variables.
-
-    finite: whether the model is `mixed`, with one concentration for all records.
-    """
-    kept = trace.kept["weight"].shape[1]
+def weigh_chains(trace: Trace, records: Records, rules: Rules) -> Stacking | None:
+    """Return the weights, or None with too few draws, too few complete records or too many variables."""
+    kept = len(trace.draws[0])
     if kept < FEWEST_DRAWS or exact_steps(records.level.shape[1]) > EXACT_STEPS:
         return None
     draws = np.unique(np.linspace(0, kept - 1, min(kept, MOST_DRAWS)).astype(int))
-    cells, count = choose_cells(records, len(trace.starts) * len(draws), trace.kept["weight"].shape[2])
+    cells, count = choose_cells(
+        records, len(trace.starts) * len(draws), max(len(draw.weight) for chain in trace.draws for draw in chain)
+    )
     if not len(cells):
         return None
-    log_density = find_log_densities(trace, draws, cells, rules or no_rules(), finite)
+    events = describe_cells(cells, records.level_start, None)
+    log_density = find_log_densities(trace, draws, events, rules)
     held_out, doubtful = leave_one_out(log_density)
     weights = maximise_score(held_out, count)
     return Stacking(
@@ -110,38 +108,16 @@ def choose_cells(records: Records, evaluations: int, profiles: int) -> tuple[Cel
         wanted = max(most, 3 * wanted // 4)
 
 
-def find_log_densities(trace: Trace, draws: Integers, cells: Cells, rules: Rules, finite: bool) -> Floats:
-    """Return log q of every cell (chain, cell, draw)."""
-    work = make_cell_work(cells.shape[1], trace.kept["weight"].shape[2])
-    found = np.zeros((len(trace.starts), len(cells), len(draws)))
-    out = np.zeros(len(cells))
-    for chain in range(len(trace.starts)):
-        for place, draw in enumerate(draws):
-            kept = rebuild_kept(trace, chain, int(draw), cells.shape[1], finite)
-            profiles = int(kept.profile_total[0])
-            cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cells, work, out)
-            found[chain, :, place] = np.log(np.maximum(out, SMALLEST)) - np.log(share_possible(rules, kept))
+def find_log_densities(trace: Trace, places: Integers, cells: Events, rules: Rules) -> Floats:
+    """Return log q of every cell (chain, cell, draw), for the draws at these places of each chain."""
+    rng, scratch = np.random.default_rng(0), Scratch()
+    found = np.zeros((len(trace.draws), cells.cells, len(places)))
+    for c, chain in enumerate(trace.draws):
+        for x, place in enumerate(places):
+            # Exact sums draw nothing from the generator.
+            q = predict(rng, chain[place], cells, rules, scratch).q
+            found[c, :, x] = np.log(np.maximum(q, SMALLEST))
     return found
-
-
-def rebuild_kept(trace: Trace, chain: int, draw: int, variables: int, finite: bool) -> Kept:
-    """Return one of the kept draws of a trace in the shape in which cells are evaluated."""
-    weight = trace.kept["weight"][chain, draw]
-    profiles = int(np.flatnonzero(weight)[-1]) + 1
-    seating = np.zeros((variables + 1, variables + 2))
-    if finite:
-        fill_shared_seating(float(trace.kept["shared_concentration"][chain, draw, 0]), seating)
-    else:
-        shape, rate = trace.kept["record_concentration"][chain, draw]
-        fill_mixed_seating(float(shape), float(rate), seating)
-    level_profile = trace.kept["level_profile"][chain, draw][:, :profiles].astype(np.float64, order="C")
-    return Kept(
-        profile_total=np.array([profiles]),
-        weight=np.ascontiguousarray(weight[:profiles]),
-        level_profile=level_profile,
-        seating=seating,
-        column=np.zeros(len(level_profile)),
-    )
 
 
 def leave_one_out(log_density: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
-from keyhole.kernels.cells import CellWork, make_cell_work
-from keyhole.kernels.state import Floats, State
+from keyhole.kernels.freeze import Draw
+from keyhole.kernels.state import State
 from keyhole.kernels.sweep import fill_missing, run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
-from keyhole.sampling.predict import Draw, Scratch, evaluate_draw
+from keyhole.sampling.predict import Evaluation, Scratch, evaluate, shorten
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import enlarge, leave_start, make_state_work, start_state
 
@@ -25,46 +25,33 @@ Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
 """r1 and r2 of the sample uniques in one draw."""
 
 
-class KeptDraw(NamedTuple):
-    """What is kept of a draw for later questions: weights, profiles, and the concentrations behind them.
-
-    weight : float64 (profiles,)
-    level_profile : float32 (levels, profiles)
-    record_concentration, shared_concentration : float64 (2,), (1,)
-    """
-
-    weight: Floats
-    level_profile: NDArray[np.float32]
-    record_concentration: Floats
-    shared_concentration: Floats
-
-
-class Position(NamedTuple):
+class ChainState(NamedTuple):
     """Where a chain stands; nothing else decides how it goes on.
 
     sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: how many were made;
-    since: sweeps made since the last draw; below 0 at the start, while sweeps follow Problem.start_prior.
+    phase: which of the problem's phases it is in; since: sweeps made in this phase since its start or the last draw.
     """
 
     state: State
     sweep_rng: dict[str, Any]
     risk_rng: dict[str, Any]
     draws: int
+    phase: int
     since: int
 
 
 class Block(NamedTuple):
     """What a block gives back.
 
-    quantities, errors: of every draw of the block; risks, kept: of the draws whose number is a multiple of the
+    quantities, errors: of every draw of the block; risks, kept: those of the draws whose number is a multiple of the
     two strides that were asked for; seconds: of sweeps and of risks.
     """
 
-    position: Position
+    position: ChainState
     quantities: list[dict[str, float]]
     errors: list[float]
     risks: list[Risks]
-    kept: list[KeptDraw]
+    kept: list[Draw]
     seconds: tuple[float, float]
 
 
@@ -76,9 +63,9 @@ class Chain:
     risk_rng: np.random.Generator
     state: State
     work: Work
-    cell_work: CellWork | None = None
     scratch: Scratch = field(default_factory=dict)
     before: int = 0
+    phase: int = 0
     since: int = 0
     quantities: list[dict[str, float]] = field(default_factory=list)
     sampling_seconds: float = 0.0
@@ -94,32 +81,36 @@ def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: 
     """Put a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
     state, _ = start_state(first, problem.records, problem.prior, start)
-    since = -problem.start_sweeps
-    return Chain(first, second, state, make_phase_work(problem, state, since), since=since)
+    return Chain(first, second, state, make_phase_work(problem, state, 0))
 
 
-def make_phase_work(problem: Problem, state: State, since: int) -> Work:
-    """Allocate the scratch of the next sweep."""
-    prior = problem.start_prior if since < 0 else problem.prior
-    return make_state_work(problem.records, prior, len(state.weight))
+def make_phase_work(problem: Problem, state: State, phase: int) -> Work:
+    """Allocate the scratch of the sweeps of a phase."""
+    return make_state_work(problem.records, problem.phases[phase].prior, len(state.weight))
 
 
-def find_position(chain: Chain) -> Position:
+def find_position(chain: Chain) -> ChainState:
     """Return where the chain stands. The arrays are the chain's own: it must not go on with them."""
-    return Position(
-        chain.state, plain_state(chain.rng), plain_state(chain.risk_rng), draws=chain.draws, since=chain.since
+    return ChainState(
+        state=chain.state,
+        sweep_rng=plain_state(chain.rng),
+        risk_rng=plain_state(chain.risk_rng),
+        draws=chain.draws,
+        phase=chain.phase,
+        since=chain.since,
     )
 
 
-def continue_from(position: Position, problem: Problem) -> Chain:
+def continue_from(position: ChainState, problem: Problem) -> Chain:
     """Return a chain at this position, with arrays of its own."""
     state = State(**{name: array.copy() for name, array in position.state._asdict().items()})
     return Chain(
         rng=make_generator(position.sweep_rng),
         risk_rng=make_generator(position.risk_rng),
         state=state,
-        work=make_phase_work(problem, state, position.since),
+        work=make_phase_work(problem, state, position.phase),
         before=position.draws,
+        phase=position.phase,
         since=position.since,
     )
 
@@ -138,7 +129,7 @@ def make_generator(state: dict[str, Any]) -> np.random.Generator:
 
 def run_block(
     problem: Problem,
-    position: Position,
+    position: ChainState,
     wanted: int,
     strides: tuple[int, int],
     seconds: float,
@@ -148,18 +139,18 @@ def run_block(
     chain = continue_from(position, problem)
     errors: list[float] = []
     risks: list[Risks] = []
-    kept: list[KeptDraw] = []
+    kept: list[Draw] = []
     end = time.perf_counter() + seconds
     while chain.draws < wanted:
         number = chain.draws
         run_one_sweep(chain, problem)
-        if chain.since == problem.spacing:
-            draw = keep_draw(chain, problem)
-            errors.append(draw.error)
+        if is_draw_due(chain, problem):
+            found = make_draw(chain, problem)
+            errors.append(found.error)
             if number % strides[0] == 0:
-                risks.append((draw.r1, draw.r2))
+                risks.append((found.r1, found.r2))
             if number % strides[1] == 0:
-                kept.append(make_kept_draw(draw, chain.state))
+                kept.append(shorten(found.draw))
         if time.perf_counter() >= end or (stopped is not None and stopped()):
             break
     spent = chain.sampling_seconds, chain.risk_seconds
@@ -168,56 +159,42 @@ def run_block(
 
 def advance(chain: Chain, problem: Problem) -> None:
     """Run the sweeps up to the next draw, and make it."""
-    while chain.since < problem.spacing:
+    while not is_draw_due(chain, problem):
         run_one_sweep(chain, problem)
-    keep_draw(chain, problem)
+    make_draw(chain, problem)
+
+
+def is_draw_due(chain: Chain, problem: Problem) -> bool:
+    """Say whether the sweeps up to the next draw have been made."""
+    return problem.phases[chain.phase].sweeps is None and chain.since == problem.spacing
 
 
 def run_one_sweep(chain: Chain, problem: Problem) -> None:
     """Make one sweep, with more room for profiles if it may need it."""
     clock = time.perf_counter()
-    records, prior = problem.records, problem.prior
-    if chain.since < 0:
-        records, prior = fill_missing(chain.rng, records, prior, chain.state), problem.start_prior
-    while not run_sweeps(chain.rng, records, prior, chain.state, chain.work, 1):
+    phase, records = problem.phases[chain.phase], problem.records
+    if phase.sweeps is not None:
+        # Answers that only rules give a seat are drawn under these rules, whatever the phase.
+        records = fill_missing(chain.rng, records, problem.prior, chain.state)
+    while not run_sweeps(chain.rng, records, phase.prior, phase.tuning, chain.state, chain.work, 1):
         if chain.work.status[0] != GROW:
             break
-        chain.state, chain.work = enlarge(records, prior, chain.state)
+        chain.state, chain.work = enlarge(records, phase.prior, chain.state)
     if chain.work.status[0] != OK:
         raise KeyholeError("a chain ran out of room for profiles: please report this as a bug.")
     chain.since += 1
-    if chain.since == 0:
-        chain.work = make_phase_work(problem, chain.state, 0)
+    if chain.since == phase.sweeps:
+        chain.phase, chain.since = chain.phase + 1, 0
+        chain.work = make_phase_work(problem, chain.state, chain.phase)
         leave_start(chain.rng, problem.records, problem.prior, chain.state, chain.work)
     chain.sampling_seconds += time.perf_counter() - clock
 
 
-def keep_draw(chain: Chain, problem: Problem) -> Draw:
+def make_draw(chain: Chain, problem: Problem) -> Evaluation:
     """Evaluate the risks where the chain stands."""
     clock = time.perf_counter()
-    draw = evaluate_draw(chain.risk_rng, problem, chain.state, _cell_work(chain, problem), chain.scratch)
-    chain.quantities.append(draw.quantities)
+    found = evaluate(chain.risk_rng, problem, chain.state, chain.scratch)
+    chain.quantities.append(found.quantities)
     chain.since = 0
     chain.risk_seconds += time.perf_counter() - clock
-    return draw
-
-
-def make_kept_draw(draw: Draw, state: State) -> KeptDraw:
-    """Return the draw's weights and profiles without the room to spare."""
-    profiles = int(draw.kept.profile_total[0])
-    return KeptDraw(
-        weight=draw.kept.weight[:profiles].copy(),
-        level_profile=draw.kept.level_profile[:, :profiles].astype(np.float32),
-        record_concentration=state.record_concentration.copy(),
-        shared_concentration=state.shared_concentration.copy(),
-    )
-
-
-def _cell_work(chain: Chain, problem: Problem) -> CellWork | None:
-    """Return scratch with room to spare, made anew only when the chain outgrows it."""
-    if problem.estimator != "exact":
-        return None
-    needed = int(chain.state.profile_total[0]) + 100
-    if chain.cell_work is None or chain.cell_work.factor.shape[1] < needed:
-        chain.cell_work = make_cell_work(problem.cell_level.shape[1], 2 * needed)
-    return chain.cell_work
+    return found

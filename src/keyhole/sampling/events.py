@@ -72,7 +72,7 @@ class Events:
     set_level: Integers
     set_start: Integers
 
-    def set_profile(self, level_profile: Floats) -> Floats:
+    def set_profile(self, level_profile: NDArray[np.floating]) -> Floats:
         """Return the probability of each set under each profile, (sets, K)."""
         if not len(self.set_start):
             return np.zeros((0, level_profile.shape[1]))
@@ -115,12 +115,13 @@ def make_events(
     return Events(len(cells), parts, flat, np.cumsum([0, *sizes])[:-1].astype(np.int64))
 
 
-def describe_blank_cells(
-    cells: NDArray[np.int32], level_start: Integers, possible: NDArray[np.uint8] | None
-) -> Events | None:
-    """Return the events of cells given by levels (cells, J), or None when no answer is missing in any of them."""
+def describe_cells(cells: NDArray[np.int32], level_start: Integers, possible: NDArray[np.uint8] | None) -> Events:
+    """Return the events of cells of records, given by levels (cells, J), -1 where an answer is missing.
+
+    Records are possible: only where an answer is missing do rules restrict which cells are meant.
+    """
     if not (cells < 0).any():
-        return None
+        possible = None
     codes = np.where(cells < 0, np.int32(-1), cells - level_start[:-1].astype(np.int32)).astype(np.int32)
     levels = [int(size) for size in np.diff(level_start)]
     return make_events(codes, leave_out(levels, None), levels, possible)

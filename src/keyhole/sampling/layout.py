@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import RulesError
-from keyhole.kernels.state import Integers, Rules
+from keyhole.kernels.state import Integers, Rules, no_rules
+from keyhole.zeros import Zeros
 
 MOST_TYPES = 50_000
 """Beyond this a chain would need gigabytes for the people that it imputes."""
@@ -33,10 +34,15 @@ def flat(parts: list[tuple[int, ...]] | list[list[int]]) -> Integers:
     return np.array([x for part in parts for x in part], dtype=np.int64)
 
 
-def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level_start: Integers) -> Rules | None:
-    """Return the layout of disjoint boxes, or None when nothing is impossible."""
+def find_rules(zeros: Zeros | None, level_start: Integers) -> Rules:
+    """Return the rules as kernels read them."""
+    return no_rules() if zeros is None else make_rules(zeros.impossible, zeros.possible, level_start)
+
+
+def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level_start: Integers) -> Rules:
+    """Return the layout of disjoint boxes, (boxes, levels)."""
     if not len(impossible):
-        return None
+        return no_rules()
     boxes = [confining_sets(box, level_start) for box in impossible]
     possible_boxes = [confining_sets(box, level_start) for box in possible]
     if any(not box for box in boxes):

@@ -20,13 +20,14 @@ from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.marginal_seats import draw_memberships_sometimes
+from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.split_merge import draw_splits_and_merges
+from keyhole.kernels.split_merge import draw_split_or_merge
 from keyhole.kernels.state import Records, no_rules
 from keyhole.kernels.weights import draw_weight_concentration
-from keyhole.sampling.chain import advance, keep_draw, start_chain
-from keyhole.sampling.predictive import draw_from_kept, make_seating
+from keyhole.sampling import predict
+from keyhole.sampling.chain import advance, make_draw, start_chain
+from keyhole.sampling.predictive import fill_people
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.start import empty_state, make_state_work
 from keyhole.settings import Settings
@@ -35,13 +36,13 @@ ESTIMATORS = ("exact", "monte-carlo", "population")
 OURS: tuple[Any, ...] = (
     draw_seats,
     draw_labels,
-    draw_splits_and_merges,
+    draw_split_or_merge,
     draw_base_strength,
     draw_base_level,
     draw_weight_concentration,
     draw_concentrations,
 )
-THEIRS: tuple[Any, ...] = (draw_impossible, draw_impossible_answers, draw_memberships_sometimes)
+THEIRS: tuple[Any, ...] = (draw_impossible, draw_impossible_answers, draw_memberships)
 """Two lists that take equally long, with what is compiled after them: about 50 seconds."""
 
 
@@ -69,7 +70,7 @@ def compile_in_two_processes() -> None:
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet):
         compile_kernels(OURS)
         problem = make_example()
-        keep_draw(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+        make_draw(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
 
 
 @contextmanager
@@ -86,16 +87,11 @@ def garbage_kept() -> Iterator[None]:
 
 def draw_example_people() -> None:
     """Draw four people from one profile, as the model check does."""
-    kept: dict[str, Any] = {
-        "weight": np.ones(1),
-        "level_profile": np.full((4, 1), 0.5, np.float32),
-        "record_concentration": np.ones(2),
-        "shared_concentration": np.ones(1),
-    }
-    for shared in (True, False):
-        seating = make_seating(kept, 2, shared)
-    cells = make_cell_work(1, 1)
-    draw_from_kept(np.random.default_rng(0), kept, seating, 4, np.array([0, 2, 4]), no_rules(), cells)
+    parts = np.ones(1), np.full((4, 1), 0.5, np.float32), np.ones(2), np.ones(1)
+    for finite in (True, False):
+        draw = predict.make_draw(*parts, finite, 2)
+    out = np.zeros((4, 2), np.int32)
+    fill_people(np.random.default_rng(0), draw, np.array([0, 2, 4]), no_rules(), make_cell_work(1, 1), out)
 
 
 def warm_up(estimators: Sequence[str] = ("exact",)) -> None:

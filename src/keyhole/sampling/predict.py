@@ -1,4 +1,11 @@
-"""Probabilities of cells under one draw, and the risks that follow from them."""
+"""The three functions of which every answer is composed: freeze a state, predict cells, measure their risk.
+
+freeze(state) -> Draw            the parameters that a prediction needs
+predict(draw, events) -> q       probabilities of cells among possible people
+measure(q, M) -> r1, r2, tau     closed forms, with the variance of the counts of M unseen people
+
+The evaluation of chains, log-likelihoods, what-if, attribution, stacking and missing answers are made of them.
+"""
 
 from dataclasses import dataclass
 
@@ -8,201 +15,211 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError
 from keyhole.kernels.boxes import fill_set_factors, possible_share
 from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
-from keyhole.kernels.freeze import LEFT, Kept, effective_profiles, fill_kept, log_likelihood, make_kept
+from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.freeze import LEFT, Draw, effective_profiles, fill_draw, find_capacity, log_likelihood
 from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
 from keyhole.kernels.risk import count_matches, draw_matches, fill_risks, find_variances
-from keyhole.kernels.state import Floats, Rules, State
-from keyhole.kernels.work import OK
+from keyhole.kernels.state import Floats, Prior, Records, Rules, State, has_rules
 from keyhole.sampling.costs import EXACT_STEPS, PARTICLES, exact_steps
-from keyhole.sampling.events import Events, Part
+from keyhole.sampling.events import Events
 from keyhole.sampling.problem import Problem
-
-
-def find_event_probabilities(
-    rng: np.random.Generator, kept: Kept, events: Events, scratch: dict[int, CellWork]
-) -> Floats:
-    """Return for each cell the sum of the probabilities of its events."""
-    return weigh_events(rng, kept, events, scratch)[0]
-
-
-def weigh_events(
-    rng: np.random.Generator, kept: Kept, events: Events, scratch: dict[int, CellWork]
-) -> tuple[Floats, float]:
-    """Return the same, and the mean relative Monte Carlo error of an event: 0 where the sums are exact."""
-    total, error, rows = np.zeros(events.cells), 0.0, 0
-    profile = np.ascontiguousarray(events.set_profile(kept.level_profile))
-    for part in events.parts:
-        found, part_error = _part_probabilities(rng, kept, profile, part, scratch)
-        total += np.bincount(part.cell, weights=found, minlength=events.cells)
-        error += part_error * len(part.cell)
-        rows += len(part.cell)
-    return total, error / max(rows, 1)
-
-
-def _part_probabilities(
-    rng: np.random.Generator, kept: Kept, profile: Floats, part: Part, scratch: dict[int, CellWork]
-) -> tuple[Floats, float]:
-    events, variables = part.row.shape
-    if variables == 0:
-        return np.ones(events), 0.0
-    out = np.zeros(events)
-    if exact_steps(variables) > EXACT_STEPS:
-        error = importance_probabilities(rng, kept._replace(level_profile=profile), part.row, PARTICLES, out)
-        return out, float(error)
-    profiles = int(kept.profile_total[0])
-    work = scratch.get(variables)
-    if work is None or work.factor.shape[1] < profiles:
-        work = scratch[variables] = make_cell_work(variables, profiles + 50)
-    cell_probabilities(kept.weight, profile, profiles, kept.seating, part.row, work, out)
-    return out, 0.0
-
 
 Scratch = dict[int, CellWork]
 """Room for events, by the number of variables that they confine; filled as they come."""
 
 
 @dataclass(frozen=True)
-class Draw:
-    """A kept draw of one chain: numbers by name, risks of the sample uniques, and the profiles behind them."""
+class Prediction:
+    """q: probabilities of cells among possible people; possible: 1 - p_0; error: mean relative Monte Carlo error."""
 
-    quantities: dict[str, float]
-    r1: NDArray[np.float32]
-    r2: NDArray[np.float32]
-    kept: Kept
+    q: Floats
+    possible: float
     error: float
 
 
-def keep_draw(rng: np.random.Generator, problem: Problem, state: State) -> Kept:
-    """Copy what cell probabilities need, the remainder broken into profiles.
+@dataclass(frozen=True)
+class Measured:
+    """r1, r2: of each cell; expected, variance: of tau1 and tau2 given the draw."""
 
-    With rules a profile is as important as the people it holds before the impossible ones are excluded.
-    """
-    n = len(problem.records.level)
-    people = problem.people * (1.0 + float(state.impossible_total[0]) / max(n, 1))
-    kept = make_kept(state, people)
-    if fill_kept(rng, problem.records, problem.prior, state, kept, people, LEFT) != OK:
+    r1: Floats
+    r2: Floats
+    expected: tuple[float, float]
+    variance: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A draw of a chain with what follows from it: quantities by name, risks of the sample uniques."""
+
+    draw: Draw
+    quantities: dict[str, float]
+    r1: NDArray[np.float32]
+    r2: NDArray[np.float32]
+    error: float
+
+
+def freeze(
+    rng: np.random.Generator, records: Records, prior: Prior, state: State, people: float, left: float = LEFT
+) -> Draw:
+    """Copy what a prediction needs; break the remainder into profiles until `left` of so many people remain in it."""
+    capacity = find_capacity(state, people)
+    weight, level_profile = np.zeros(capacity), np.zeros((len(state.base_level), capacity))
+    profiles = fill_draw(rng, records, prior, state, people, left, weight, level_profile, np.zeros(len(level_profile)))
+    if profiles < 0:
         raise KeyholeError("a draw has more profiles than there was room for: please report this as a bug.")
-    return kept
+    return Draw(
+        weight=weight[:profiles].copy(),
+        level_profile=np.ascontiguousarray(level_profile[:, :profiles]),
+        seating=state.seating.copy(),
+        record_concentration=state.record_concentration.copy(),
+        shared_concentration=state.shared_concentration.copy(),
+    )
 
 
-def find_probabilities(
-    rng: np.random.Generator, problem: Problem, kept: Kept, work: CellWork | None, scratch: Scratch | None = None
-) -> tuple[Floats, float]:
-    """Return the probability of every unique's cell, and the mean relative Monte Carlo error."""
-    if problem.cell_events is not None:
-        return weigh_events(rng, kept, problem.cell_events, {} if scratch is None else scratch)
-    out = np.zeros(len(problem.cell_level))
-    if problem.estimator == "monte-carlo":
-        start = problem.records.level_start
-        error = monte_carlo_probabilities(rng, kept, start, problem.cell_level, problem.mc_draws, out)
-        return out, float(error)
-    if problem.estimator == "importance":
-        return out, float(importance_probabilities(rng, kept, problem.cell_level, PARTICLES, out))
-    return exact_probabilities(problem.cell_level, kept, work), 0.0
+def shorten(draw: Draw) -> Draw:
+    """Return the draw as it is kept: profiles in single precision."""
+    return draw._replace(level_profile=draw.level_profile.astype(np.float32))
 
 
-def exact_probabilities(cell_level: NDArray[np.int32], kept: Kept, work: CellWork | None) -> Floats:
-    """Return the probability of every cell."""
-    out = np.zeros(len(cell_level))
-    profiles = int(kept.profile_total[0])
-    if work is None or work.factor.shape[1] < profiles:
-        work = make_cell_work(cell_level.shape[1], profiles)
-    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cell_level, work, out)
-    return out
-
-
-def find_log_likelihood(
-    rng: np.random.Generator,
-    problem: Problem,
-    state: State,
-    kept: Kept,
-    work: CellWork | None,
-    scratch: Scratch,
-    possible: float,
-    probability: Floats,
-) -> float:
-    """Return the log-likelihood of the records, their memberships integrated out.
-
-    `probability` is that of the uniques' cells. Where cell probabilities are not exact the memberships are as drawn.
-    """
-    records = problem.records
-    if problem.estimator != "exact":
-        return float(log_likelihood(records.level, state.seat, state.table_label, state.level_profile))
-    if problem.shared_events is not None:
-        shared, _ = weigh_events(rng, kept, problem.shared_events, scratch)
+def make_draw(
+    weight: Floats,
+    level_profile: NDArray[np.floating],
+    record_concentration: Floats,
+    shared_concentration: Floats,
+    finite: bool,
+    variables: int,
+) -> Draw:
+    """Return a draw from what is stored of it. finite: one concentration for all records (`mixed`)."""
+    seating = np.zeros((variables + 1, variables + 2))
+    if finite:
+        fill_shared_seating(float(shared_concentration[0]), seating)
     else:
-        shared = exact_probabilities(problem.shared_level, kept, work)
-    value = np.log(probability).sum() + (problem.shared_count * np.log(shared / possible)).sum()
-    return float(value)
+        fill_mixed_seating(float(record_concentration[0]), float(record_concentration[1]), seating)
+    return Draw(weight, level_profile, seating, record_concentration, shared_concentration)
 
 
-def find_possible_share(problem: Problem, kept: Kept) -> float:
-    """Return 1 - p_0, the weight that the model gives to what the rules allow."""
-    return share_possible(problem.prior.rules, kept)
+def predict(
+    rng: np.random.Generator, draw: Draw, events: Events, rules: Rules, scratch: Scratch | None = None
+) -> Prediction:
+    """Return the probability of every cell among possible people: exact sums, particles where these are too long."""
+    scratch = {} if scratch is None else scratch
+    draw = lengthen(draw)
+    possible = possible_mass(rules, draw)
+    total, error, rows = np.zeros(events.cells), 0.0, 0
+    profile = np.ascontiguousarray(events.set_profile(draw.level_profile))
+    for part in events.parts:
+        found, part_error = _predict_part(rng, draw._replace(level_profile=profile), part.row, scratch)
+        total += np.bincount(part.cell, weights=found, minlength=events.cells)
+        error += part_error * len(part.cell)
+        rows += len(part.cell)
+    return Prediction(total / possible, possible, error / max(rows, 1))
 
 
-def share_possible(rules: Rules, kept: Kept) -> float:
-    """Return 1 - p_0 under these rules."""
+def lengthen(draw: Draw) -> Draw:
+    """Return the draw as kernels read it: profiles in double precision."""
+    return draw._replace(level_profile=np.ascontiguousarray(draw.level_profile, np.float64))
+
+
+def _predict_part(
+    rng: np.random.Generator, draw: Draw, row: NDArray[np.int32], scratch: Scratch
+) -> tuple[Floats, float]:
+    events, variables = row.shape
+    if variables == 0:
+        return np.ones(events), 0.0
+    out = np.zeros(events)
+    if exact_steps(variables) > EXACT_STEPS:
+        return out, float(importance_probabilities(rng, draw, row, PARTICLES, out))
+    profiles = len(draw.weight)
+    work = scratch.get(variables)
+    if work is None or work.factor.shape[1] < profiles:
+        work = scratch[variables] = make_cell_work(variables, 2 * profiles + 100)
+    cell_probabilities(draw.weight, draw.level_profile, profiles, draw.seating, row, work, out)
+    return out, 0.0
+
+
+def possible_mass(rules: Rules, draw: Draw) -> float:
+    """Return 1 - p_0, the probability that the model gives to what the rules allow."""
     boxes = len(rules.box_start) - 1
     if boxes == 0:
         return 1.0
-    profiles = int(kept.profile_total[0])
+    profiles = len(draw.weight)
     largest = int(max(*np.diff(rules.box_start), *np.diff(rules.possible_start), 1))
     set_factor = np.zeros((len(rules.set_variable), profiles))
-    fill_set_factors(rules, kept.level_profile, profiles, set_factor)
+    fill_set_factors(rules, draw.level_profile, profiles, set_factor)
     work = make_cell_work(largest, profiles)
-    return float(possible_share(rules, kept.weight, profiles, set_factor, kept.seating, work, np.zeros(boxes)))
+    return float(possible_share(rules, draw.weight, profiles, set_factor, draw.seating, work, np.zeros(boxes)))
 
 
-def evaluate_draw(
-    rng: np.random.Generator,
-    problem: Problem,
-    state: State,
-    work: CellWork | None = None,
-    scratch: Scratch | None = None,
-) -> Draw:
-    """Evaluate the risks of every sample unique under the current parameters of a chain."""
-    scratch = {} if scratch is None else scratch
-    kept = keep_draw(rng, problem, state)
-    possible = find_possible_share(problem, kept)
-    r1, r2 = np.zeros(len(problem.cell_level)), np.zeros(len(problem.cell_level))
-    error = 0.0
-    probability = np.zeros(0)
+def measure(q: Floats, people: int) -> Measured:
+    """Return the risks of cells with one record each, when so many people are unseen."""
+    r1, r2 = np.zeros(len(q)), np.zeros(len(q))
+    expected = fill_risks(q, people, r1, r2)
+    return Measured(r1, r2, expected, find_variances(r1, r2, people))
+
+
+def evaluate(rng: np.random.Generator, problem: Problem, state: State, scratch: Scratch | None = None) -> Evaluation:
+    """Freeze a chain's state, predict the cells of the records, and measure the risks of the sample uniques."""
+    records, uniques = problem.records, len(problem.cell_level)
+    # With rules a profile is as important as the people it holds before the impossible ones are excluded.
+    people = problem.people * (1.0 + float(state.impossible_total[0]) / max(len(records.level), 1))
+    draw = freeze(rng, records, problem.prior, state, people)
     if problem.estimator == "population":
-        count = np.zeros(len(problem.cell_level), np.int64)
-        count_people_in_cells(
-            rng, kept, problem.records.level_start, problem.people, problem.cell_key, problem.cell_order,
-            problem.multiplier, problem.cell_level, count,
-        )  # fmt: skip
-        tau1, tau2 = count_matches(count, r1, r2)
-        expected1, expected2 = tau1, tau2
-        variance1, variance2 = 0.0, 0.0
+        possible, error = 1.0, 0.0
+        found, taus = _simulate_risks(rng, problem, draw)
+        fit = log_likelihood(records.level, state.seat, state.table_label, state.level_profile)
     else:
-        probability, error = find_probabilities(rng, problem, kept, work, scratch)
-        probability /= possible
-        expected1, expected2 = fill_risks(probability, problem.people, r1, r2)
-        tau1, tau2 = draw_matches(rng, probability, problem.people)
-        variance1, variance2 = find_variances(r1, r2, problem.people)
+        prediction = _predict_cells(rng, problem, draw, scratch)
+        possible, error = prediction.possible, prediction.error
+        q = prediction.q[:uniques]
+        found = measure(q, problem.people)
+        taus = draw_matches(rng, q, problem.people)
+        if problem.estimator == "exact":
+            fit = np.log(q).sum() + (problem.shared_count * np.log(prediction.q[uniques:])).sum()
+        else:
+            fit = log_likelihood(records.level, state.seat, state.table_label, state.level_profile)
     quantities = {
-        "tau1": tau1,
-        "tau2": tau2,
-        "tau1_expected": expected1,
-        "tau2_expected": expected2,
-        "tau1_variance": variance1,
-        "tau2_variance": variance2,
-        "log_likelihood": find_log_likelihood(rng, problem, state, kept, work, scratch, possible, probability),
+        "tau1": taus[0],
+        "tau2": taus[1],
+        "tau1_expected": found.expected[0],
+        "tau2_expected": found.expected[1],
+        "tau1_variance": found.variance[0],
+        "tau2_variance": found.variance[1],
+        "log_likelihood": float(fit),
         "profiles": float(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
-        "effective_profiles": effective_profiles(kept),
+        "effective_profiles": effective_profiles(draw.weight),
         "weight_concentration": float(state.weight_concentration[0]),
         "record_concentration": mean_concentration(problem, state),
     }
     if problem.prior.finite:
         del quantities["weight_concentration"]
-    if len(problem.prior.rules.box_start) > 1:
+    if has_rules(problem.prior.rules):
         quantities["p0"] = 1.0 - possible
     if not np.isfinite(list(quantities.values())).all():
         raise KeyholeError("a chain gave a number that is not finite: please report this as a bug.")
-    return Draw(quantities, r1.astype(np.float32), r2.astype(np.float32), kept, error)
+    return Evaluation(draw, quantities, found.r1.astype(np.float32), found.r2.astype(np.float32), error)
+
+
+def _predict_cells(rng: np.random.Generator, problem: Problem, draw: Draw, scratch: Scratch | None) -> Prediction:
+    """Predict the cells of the problem, by the article's Monte Carlo where that was asked for."""
+    if problem.estimator != "monte-carlo":
+        return predict(rng, draw, problem.cells, problem.prior.rules, scratch)
+    possible = possible_mass(problem.prior.rules, draw)
+    out = np.zeros(len(problem.cell_level))
+    level_start = problem.records.level_start
+    error = monte_carlo_probabilities(rng, draw, level_start, problem.cell_level, problem.mc_draws, out)
+    return Prediction(out / possible, possible, float(error))
+
+
+def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> tuple[Measured, tuple[float, float]]:
+    """Return the risks of uniques in one simulated population: 0 or 1, 1 over the size of the cell."""
+    uniques = len(problem.cell_level)
+    count, r1, r2 = np.zeros(uniques, np.int64), np.zeros(uniques), np.zeros(uniques)
+    count_people_in_cells(
+        rng, draw, problem.records.level_start, problem.people, problem.cell_key, problem.cell_order,
+        problem.multiplier, problem.cell_level, count,
+    )  # fmt: skip
+    taus = count_matches(count, r1, r2)
+    return Measured(r1, r2, taus, (0.0, 0.0)), taus
 
 
 def mean_concentration(problem: Problem, state: State) -> float:

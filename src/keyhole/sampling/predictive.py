@@ -7,20 +7,19 @@ People drawn from the model, its parameters drawn from their prior: for trials a
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork, make_cell_work
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
-from keyhole.kernels.freeze import Kept, fill_kept, make_kept
+from keyhole.kernels.freeze import Draw
 from keyhole.kernels.population import draw_people, draw_possible_people
 from keyhole.kernels.profiles import settle
-from keyhole.kernels.state import Floats, Integers, Prior, Records, Rules, State, no_rules
+from keyhole.kernels.state import Integers, Prior, Records, Rules, State, has_rules
 from keyhole.kernels.work import make_work
 from keyhole.sampling.costs import cell_cost, sweep_cost
-from keyhole.sampling.layout import make_rules
+from keyhole.sampling.layout import find_rules
+from keyhole.sampling.predict import freeze, lengthen
 from keyhole.sampling.start import empty_state, make_prior
 from keyhole.sampling.trace import Trace
 from keyhole.seeds import REPLICATES, make_seeds
@@ -66,20 +65,15 @@ def draw_population(
     """
     level_start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     prior, records, state = draw_parameters(rng, level_start, settings)
-    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, level_start)
-    everybody = float(population) if rules is None else population / RARE
-    kept: Kept = make_kept(state, everybody)
-    fill_kept(rng, records, prior, state, kept, everybody, 1e-4)
+    rules = find_rules(zeros, level_start)
+    everybody = population / RARE if has_rules(rules) else float(population)
+    draw = freeze(rng, records, prior, state, everybody, 1e-4)
     people = np.zeros((population, len(levels)), np.int32)
-    if rules is None:
-        draw_people(rng, kept, level_start, people)
+    if has_rules(rules):
+        largest = int(np.diff(rules.possible_start).max(initial=1))
+        fill_people(rng, draw, level_start, rules, make_cell_work(largest, len(draw.weight)), people)
     else:
-        profiles = int(kept.profile_total[0])
-        cells = make_cell_work(int(np.diff(rules.possible_start).max(initial=1)), profiles)
-        draw_possible_people(
-            rng, rules, kept.weight, kept.level_profile, profiles, kept.seating, level_start, cells, people
-        )
-        rng.shuffle(people)
+        draw_people(rng, draw, level_start, people)
     return people - level_start[:-1].astype(np.int32)
 
 
@@ -100,7 +94,7 @@ def count_replicates(trace: Trace, records: Records, others: int, rules: Rules) 
     cell whose probability is needed twice.
     """
     n, variables = records.level.shape
-    profiles = trace.kept["weight"].shape[2]
+    profiles = max(len(draw.weight) for chain in trace.draws for draw in chain)
     sweeps = trace.sweeps * len(trace.starts) * sweep_cost(n, variables, len(rules.possible_start) > 1)
     sizes = np.diff(rules.possible_start)
     boxes = 2.0 * sum(cell_cost(max(int(size), 1), profiles) for size in sizes)
@@ -117,48 +111,27 @@ def draw_replicates(
     Both are blank (-1) where the record has no answer; `places` says whose blanks the further people have.
     """
     rng = np.random.default_rng(make_seeds(settings.seed, REPLICATES))
-    rules = make_rules(zeros.impossible, zeros.possible, records.level_start) if zeros is not None else None
-    rules = rules or no_rules()
-    chains, draws = trace.kept["weight"].shape[:2]
+    rules = find_rules(zeros, records.level_start)
+    drawn = [draw for chain in trace.draws for draw in chain]
     count = count_replicates(trace, records, len(places), rules)
-    chosen = np.linspace(0, chains * draws, count, endpoint=False).astype(int)
+    chosen = np.linspace(0, len(drawn), count, endpoint=False).astype(int)
     largest = int(np.diff(rules.possible_start, append=0).max(initial=1))
-    cells = make_cell_work(largest, trace.kept["weight"].shape[2])
+    cells = make_cell_work(largest, max(len(draw.weight) for draw in drawn))
     missing = records.level < 0
+    people = np.zeros((len(missing) + len(places), records.level.shape[1]), np.int32)
     for x in chosen:
-        kept = {name: values[divmod(int(x), draws)] for name, values in trace.kept.items()}
-        seating = make_seating(kept, records.level.shape[1], settings.model == "mixed")
-        people = draw_from_kept(rng, kept, seating, len(missing) + len(places), records.level_start, rules, cells)
-        file, others = people[: len(missing)], people[len(missing) :]
+        fill_people(rng, drawn[x], records.level_start, rules, cells, people)
+        codes = people - records.level_start[:-1].astype(np.int32)
+        file, others = codes[: len(missing)], codes[len(missing) :]
         file[missing] = -1
         others[missing[places]] = -1
         yield file, others
 
 
-def make_seating(kept: dict[str, NDArray[Any]], variables: int, shared: bool) -> Floats:
-    """Return V of a kept draw."""
-    seating = np.zeros((variables + 1, variables + 2))
-    if shared:
-        fill_shared_seating(float(kept["shared_concentration"][0]), seating)
-    else:
-        shape, rate = kept["record_concentration"]
-        fill_mixed_seating(float(shape), float(rate), seating)
-    return seating
-
-
-def draw_from_kept(
-    rng: np.random.Generator,
-    kept: dict[str, NDArray[Any]],
-    seating: Floats,
-    people: int,
-    level_start: Integers,
-    rules: Rules,
-    cells: CellWork,
-) -> Codes:
-    """Return the categories of people drawn from a kept draw, in random order."""
-    profiles = int(np.flatnonzero(kept["weight"])[-1]) + 1
-    out = np.zeros((people, len(level_start) - 1), np.int32)
-    level_profile = kept["level_profile"].astype(np.float64)
-    draw_possible_people(rng, rules, kept["weight"], level_profile, profiles, seating, level_start, cells, out)
+def fill_people(
+    rng: np.random.Generator, draw: Draw, level_start: Integers, rules: Rules, cells: CellWork, out: NDArray[np.int32]
+) -> None:
+    """Fill `out` with the levels of people whom the rules allow, in random order."""
+    draw, profiles = lengthen(draw), len(draw.weight)
+    draw_possible_people(rng, rules, draw.weight, draw.level_profile, profiles, draw.seating, level_start, cells, out)
     rng.shuffle(out)
-    return out - level_start[:-1].astype(np.int32)

@@ -13,7 +13,7 @@ from keyhole.errors import InputError
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.partitions import Partitions
 from keyhole.kernels.state import Records
-from keyhole.sampling.chain import Position, run_block
+from keyhole.sampling.chain import ChainState, run_block
 from keyhole.sampling.costs import EXACT_STEPS, exact_steps
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, make_state_work
@@ -70,8 +70,8 @@ def cell_bytes(problem: Problem) -> int:
     if problem.estimator != "exact":
         return 0
     room = _bytes(make_cell_work(variables, 1)) + (2 * 200 * 8 << 1 + variables // 2)
-    # Events of cells with missing answers confine any number of variables, each with scratch of its own.
-    return room if problem.cell_events is None else 2 * room
+    # Cells with missing answers confine any number of variables, and each number has scratch of its own.
+    return room if len(problem.cells.parts) < 2 else 2 * room
 
 
 def partition_bytes(variables: int) -> int:
@@ -133,10 +133,12 @@ def check_memory(problem: Problem, settings: Settings) -> None:
         )
 
 
-def time_draw(problem: Problem, settings: Settings, position: Position) -> float:
+def time_draw(problem: Problem, settings: Settings, position: ChainState) -> float:
     """Return about how many seconds a draw of each chain takes: one sweep is tried out and thrown away."""
     started = time.perf_counter()
-    run_block(problem, position._replace(since=max(position.since, 0)), 1, (1, 1), seconds=0.0)
+    last = len(problem.phases) - 1
+    since = position.since if position.phase == last else 0
+    run_block(problem, position._replace(phase=last, since=since), 1, (1, 1), seconds=0.0)
     sweep = time.perf_counter() - started
     return 1.5 * problem.spacing * sweep * settings.chains / count_workers(settings)
 

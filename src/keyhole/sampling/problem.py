@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
-from keyhole.kernels.state import Floats, Integers, Prior, Records, no_rules
+from keyhole.kernels.state import Floats, Integers, Prior, Records, Tuning, has_rules, no_rules
 from keyhole.sampling.costs import EXACT_STEPS, LABEL_PASSES, cell_cost, exact_steps, guess_profiles, sweep_cost
-from keyhole.sampling.events import Events, describe_blank_cells
-from keyhole.sampling.layout import make_rules
+from keyhole.sampling.events import Events, describe_cells
+from keyhole.sampling.layout import find_rules
 from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -31,27 +31,31 @@ MEMBERSHIP_SHARE = 0.2
 
 
 @dataclass(frozen=True)
+class Phase:
+    """A model that chains sample, for so many sweeps; None: until the run ends."""
+
+    prior: Prior
+    tuning: Tuning
+    sweeps: int | None
+
+
+@dataclass(frozen=True)
 class Problem:
     """The data, the model and how a draw is evaluated.
 
     cell_level: int32 (uniques, J), the cells of the sample uniques; people: M, those outside the sample.
-    shared_level, shared_count: int32 (cells, J), float64 (cells,), the cells that several records share, and how many.
-    cell_events, shared_events: the same cells by their events where an answer is missing in any of them, else None.
-    start_prior, start_sweeps: the model of a chain's first sweeps, and how many they are. Splits and merges find the
-    profiles of a large file in seconds without rules, and hardly ever with them; under `paper` they find too few, and
-    from the many of `adaptive` the chain merges its way down.
+    cells: the events of these cells and, where probabilities are exact, of those that several records share;
+    shared_count: float64, how many share each.
+    phases: the models that a chain samples one after the other, the last for good. No draw is made before the last.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
     records: Records
     prior: Prior
-    start_prior: Prior
-    start_sweeps: int
+    phases: tuple[Phase, ...]
     cell_level: NDArray[np.int32]
-    shared_level: NDArray[np.int32]
     shared_count: Floats
-    cell_events: Events | None
-    shared_events: Events | None
+    cells: Events
     people: int
     profiles: int
     estimator: str
@@ -60,6 +64,11 @@ class Problem:
     cell_key: NDArray[np.uint64]
     cell_order: Integers
     multiplier: NDArray[np.uint64]
+
+    @property
+    def start_sweeps(self) -> int:
+        """Sweeps that a chain makes before the phase of its draws."""
+        return sum(phase.sweeps or 0 for phase in self.phases)
 
 
 def make_problem(
@@ -76,17 +85,14 @@ def make_problem(
     estimator: str = settings.estimator
     if estimator == "exact" and exact_steps(variables) > EXACT_STEPS:
         estimator = "importance"
-    rules = None if zeros is None else make_rules(zeros.impossible, zeros.possible, records.level_start)
+    rules = find_rules(zeros, records.level_start)
     shared, shared_count = find_shared_cells(records, unique_record)
-    possible = None if zeros is None or rules is None else zeros.possible
-    cell_events, shared_events = (describe_blank_cells(part, records.level_start, possible) for part in (cells, shared))
-    sweep = sweep_cost(len(records.level), variables, rules is not None)
-    events = count_events(cells, cell_events) + count_events(shared, shared_events)
-    evaluation = events * cell_cost(variables, guess_profiles(settings))
-    prior = make_prior(
-        settings.model,
-        settings.prior,
-        rules,
+    possible = zeros.possible if zeros is not None and has_rules(rules) else None
+    every_cell = describe_cells(np.concatenate([cells, shared]), records.level_start, possible)
+    sweep = sweep_cost(len(records.level), variables, has_rules(rules))
+    evaluation = sum(len(part.cell) for part in every_cell.parts) * cell_cost(variables, guess_profiles(settings))
+    prior = make_prior(settings.model, settings.prior, rules)
+    tuning = Tuning(
         split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" else PROPOSALS,
         membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
         label_passes=LABEL_PASSES,
@@ -97,13 +103,10 @@ def make_problem(
     return Problem(
         records=seat_missing(sort_records(records, multiplier), prior),
         prior=prior,
-        start_prior=prior._replace(adaptive=True, rules=no_rules(), split_merge_proposals=PROPOSALS),
-        start_sweeps=0 if rules is None and prior.adaptive else count_start_sweeps(records),
+        phases=plan_phases(prior, tuning, records),
         cell_level=cells,
-        shared_level=shared,
         shared_count=shared_count,
-        cell_events=cell_events,
-        shared_events=shared_events,
+        cells=every_cell if estimator == "exact" else describe_cells(cells, records.level_start, possible),
         people=population - len(records.level),
         profiles=settings.profiles,
         estimator=estimator,
@@ -113,6 +116,19 @@ def make_problem(
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
     )
+
+
+def plan_phases(prior: Prior, tuning: Tuning, records: Records) -> tuple[Phase, ...]:
+    """Return the phases of a chain; with rules and under `paper` it starts without rules and under `adaptive`.
+
+    Splits and merges find the profiles of a large file in seconds without rules, and hardly ever with them; under
+    `paper` they find too few, and from the many of `adaptive` the chain merges its way down.
+    """
+    last = Phase(prior, tuning, None)
+    if prior.adaptive and not has_rules(prior.rules):
+        return (last,)
+    start = prior._replace(adaptive=True, rules=no_rules())
+    return Phase(start, tuning._replace(split_merge_proposals=PROPOSALS), count_start_sweeps(records)), last
 
 
 def count_start_sweeps(records: Records) -> int:
@@ -131,11 +147,6 @@ def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:
 def hash_rows(level: NDArray[np.int32], multiplier: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a number for each row, the same for equal rows."""
     return np.asarray((level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64))
-
-
-def count_events(cells: NDArray[np.int32], events: Events | None) -> int:
-    """Return how many probabilities these cells take."""
-    return len(cells) if events is None else sum(len(part.cell) for part in events.parts)
 
 
 def find_shared_cells(records: Records, unique_record: Integers) -> tuple[NDArray[np.int32], Floats]:

@@ -11,10 +11,8 @@ import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_series, draws_needed, may_stop
 from keyhole.errors import KeyholeError, Stopped
@@ -27,13 +25,14 @@ from keyhole.sampling.saved_run import Keeper, Resumed, fingerprint
 from keyhole.sampling.start import STARTS
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
+    ChainHistory,
     Event,
-    History,
     Notice,
     OnProgress,
     Progress,
     Trace,
     add_block,
+    choose_draws,
     find_stride,
     risk_limit,
     stack_risks,
@@ -60,7 +59,7 @@ class Run:
 
     problem: Problem
     settings: Settings
-    chains: list[History]
+    chains: list[ChainHistory]
     clock: Clock
     tell: OnProgress
     keeper: Keeper | None = None
@@ -68,7 +67,7 @@ class Run:
     before: float = 0.0
     gates: list[Gate] = field(default_factory=list)
     needed: float = 0.0
-    pending: dict[Future[Block | None], History] = field(default_factory=dict)
+    pending: dict[Future[Block | None], ChainHistory] = field(default_factory=dict)
     first_sweeps: list[int] = field(default_factory=list)
 
 
@@ -80,7 +79,7 @@ def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
     """
     pending = run.pending
 
-    def submit(chain: History, deliver: bool = False) -> None:
+    def submit(chain: ChainHistory, deliver: bool = False) -> None:
         seconds = min(BLOCK_SECONDS, max(run.clock.left, 0.01))
         goal = wanted if chain.draws < wanted else beyond
         pending[workers.submit((chain.position, goal, chain.strides, seconds), deliver)] = chain
@@ -120,7 +119,7 @@ def save(run: Run) -> bool:
     return run.keeper is not None and run.keeper.save(run.chains, run.round, run.before + run.clock.seconds)
 
 
-def describe(run: Run, chain: History, wanted: int) -> Progress:
+def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
     """Return the event that follows a block."""
     seconds = run.clock.seconds
     half = chain.quantities[chain.draws // 2 :: 1 + chain.draws // 500]
@@ -180,7 +179,7 @@ def run_chains(
     compile_seconds = time.perf_counter() - clock
     start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
     seconds = time_draw(problem, settings, start.chains[-1].position)
-    before = max(-start.chains[-1].position.since, 0) / problem.spacing
+    before = max(problem.start_sweeps - start.chains[-1].sweeps(problem), 0) / problem.spacing
     estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round), before + FEWEST)
     tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, keeper)
@@ -204,7 +203,7 @@ def count_wanted(rounds: int) -> int:
     return wanted
 
 
-def start_histories(problem: Problem, settings: Settings) -> list[History]:
+def start_histories(problem: Problem, settings: Settings) -> list[ChainHistory]:
     """Put all chains at their starts."""
     seeds = chain_seeds(settings.seed, settings.chains)
     chains = []
@@ -272,7 +271,7 @@ def look(run: Run, draws: int) -> bool:
     return may_stop(run.gates)
 
 
-def split_quantities(chains: list[History], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def split_quantities(chains: list[ChainHistory], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the quantities of the draws that are kept, and of those that are discarded, by name (chain, draw)."""
     warm_up = draws // DISCARDED
     whole = {
@@ -285,7 +284,7 @@ def split_quantities(chains: list[History], draws: int) -> tuple[dict[str, Float
 
 
 def collect(
-    chains: list[History], problem: Problem, settings: Settings, stopped: str, workers: int, draws: int, most: int
+    chains: list[ChainHistory], problem: Problem, settings: Settings, stopped: str, workers: int, draws: int, most: int
 ) -> Trace:
     """Return what the first `draws` draws of each chain say; most: draws that any chain may have made by then.
 
@@ -306,7 +305,7 @@ def collect(
         r1=r1,
         r2=r2,
         record_stride=stride,
-        kept=pad_kept(chains, kept, find_stride(most, KEPT_DRAWS)),
+        draws=choose_draws(chains, kept, find_stride(most, KEPT_DRAWS)),
         estimator=problem.estimator,
         estimator_error=float(errors.mean()) if problem.estimator in ("importance", "monte-carlo") else None,
         stopped=stopped,
@@ -318,27 +317,6 @@ def collect(
         people=problem.people,
         start_sweeps=problem.start_sweeps,
     )
-
-
-def pad_kept(chains: list[History], draws: range, stride: int) -> dict[str, NDArray[Any]]:
-    """Return weights and profiles of the kept draws, padded with zeros to the largest number of profiles."""
-    stacked = [chain.kept.choose(draws, stride) for chain in chains]
-    size = min(len(items) for items in stacked)
-    stacked = [items[:size] for items in stacked]
-    most = max(len(item.weight) for items in stacked for item in items)
-    levels = stacked[0][0].level_profile.shape[0]
-    weight = np.zeros((len(chains), size, most))
-    level_profile = np.zeros((len(chains), size, levels, most), np.float32)
-    for c, items in enumerate(stacked):
-        for x, item in enumerate(items):
-            weight[c, x, : len(item.weight)] = item.weight
-            level_profile[c, x, :, : len(item.weight)] = item.level_profile
-    return {
-        "weight": weight,
-        "level_profile": level_profile,
-        "record_concentration": np.array([[item.record_concentration for item in items] for items in stacked]),
-        "shared_concentration": np.array([[item.shared_concentration for item in items] for items in stacked]),
-    }
 
 
 def _introduce(resumed: Resumed | None, wanted: bool) -> str:

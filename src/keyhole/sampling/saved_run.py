@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from keyhole._version import __version__
 from keyhole.errors import KeyholeError, OutputError
 from keyhole.kernels.state import State
-from keyhole.sampling.chain import KeptDraw, Position, make_generator
+from keyhole.sampling.chain import ChainState, make_generator
 from keyhole.sampling.checkpoint import (
     Arrays,
     DamagedError,
@@ -23,9 +24,10 @@ from keyhole.sampling.checkpoint import (
     remove_generation,
     write_generation,
 )
+from keyhole.sampling.predict import make_draw
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, find_seated
-from keyhole.sampling.trace import History, Notice, Thinned, start_history
+from keyhole.sampling.trace import ChainHistory, Notice, Thinned, start_history
 from keyhole.sampling.workers import engine
 from keyhole.settings import Settings
 
@@ -40,6 +42,7 @@ class SavedChain(BaseModel):
 
     start: int
     draws: int
+    phase: int
     since: int
     risk_stride: int
     kept_stride: int
@@ -67,7 +70,7 @@ class SavedRun(BaseModel):
 class Resumed(NamedTuple):
     """Where a run goes on. seconds: sampled before, in all sessions together."""
 
-    chains: list[History]
+    chains: list[ChainHistory]
     round: int
     seconds: float
 
@@ -77,9 +80,12 @@ def fingerprint(problem: Problem) -> str:
     digest = hashlib.sha256()
 
     def add(name: str, value: Any) -> None:
-        if hasattr(value, "_asdict"):
-            for part, item in value._asdict().items():
+        if hasattr(value, "_asdict") or is_dataclass(value):
+            for part, item in (vars(value) if is_dataclass(value) else value._asdict()).items():
                 add(f"{name}.{part}", item)
+        elif isinstance(value, tuple):
+            for place, item in enumerate(value):
+                add(f"{name}.{place}", item)
         elif isinstance(value, np.ndarray):
             digest.update(f"{name} {value.dtype} {value.shape} ".encode())
             digest.update(np.ascontiguousarray(value).data)
@@ -92,13 +98,14 @@ def fingerprint(problem: Problem) -> str:
 
 
 def describe_run(
-    chains: list[History], round_number: int, seconds: float, problem_hash: str, settings: Settings
+    chains: list[ChainHistory], round_number: int, seconds: float, problem_hash: str, settings: Settings
 ) -> dict[str, Any]:
     """Return all that is not an array."""
     described = [
         SavedChain(
             start=chain.start,
             draws=chain.draws,
+            phase=chain.position.phase,
             since=chain.position.since,
             risk_stride=chain.risks.stride,
             kept_stride=chain.kept.stride,
@@ -122,14 +129,14 @@ def describe_run(
     ).model_dump()
 
 
-def pack_states(chains: list[History]) -> Arrays:
+def pack_states(chains: list[ChainHistory]) -> Arrays:
     """Return the states of all chains by chain and field."""
     return {
         f"{c}.{name}": array for c, chain in enumerate(chains) for name, array in chain.position.state._asdict().items()
     }
 
 
-def pack_draws(chains: list[History], first: list[int]) -> Arrays:
+def pack_draws(chains: list[ChainHistory], first: list[int]) -> Arrays:
     """Return the draws of every chain from number first[chain] on."""
     packed: Arrays = {}
     for c, chain in enumerate(chains):
@@ -177,13 +184,15 @@ def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Se
     raise OutputError(f"the run kept in {folder} was made with {what}: leave --resume out to start anew.")
 
 
-def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> History:
+def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> ChainHistory:
     """Rebuild a chain; every array must have the shape that this problem gives it."""
     about = saved.chains[c]
     state = _restore_state(c, generation.state, problem)
     for rng in (about.sweep_rng, about.risk_rng):
         make_generator(rng)
-    position = Position(state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since)
+    position = ChainState(
+        state, about.sweep_rng, about.risk_rng, draws=about.draws, phase=about.phase, since=about.since
+    )
     uniques = len(problem.cell_level)
     chain = start_history(c, about.start, position, uniques)
     chain.risks.stride, chain.kept.stride = about.risk_stride, about.kept_stride
@@ -199,16 +208,20 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
         ends = np.cumsum(part.get(f"{c}.profiles", [0]))
         for x in np.flatnonzero(part[f"{c}.kept_number"] % about.kept_stride == 0):
             columns = slice(ends[x] - part[f"{c}.profiles"][x], ends[x])
-            item = KeptDraw(
+            item = make_draw(
                 part[f"{c}.weight"][columns].copy(),
                 part[f"{c}.level_profile"][:, columns].copy(),
                 part[f"{c}.record_concentration"][x].copy(),
                 part[f"{c}.shared_concentration"][x].copy(),
+                problem.prior.finite,
+                problem.records.level.shape[1],
             )
             _expect(item.level_profile.shape == (levels, len(item.weight)))
             chain.kept.items.append(item)
     _expect(chain.draws == about.draws == len(chain.errors))
-    _expect((0 if about.draws else -problem.start_sweeps) <= about.since < problem.spacing)
+    last = len(problem.phases) - 1
+    _expect((last if about.draws else 0) <= about.phase <= last)
+    _expect(0 <= about.since < (problem.phases[about.phase].sweeps or problem.spacing))
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
     chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds
@@ -296,7 +309,7 @@ class Keeper:
         wait = max(self.interval, self.last_cost * (1.0 / COST_SHARE - 1.0))
         return time.perf_counter() - self.last_end >= wait
 
-    def save(self, chains: list[History], round_number: int, seconds: float) -> bool:
+    def save(self, chains: list[ChainHistory], round_number: int, seconds: float) -> bool:
         """Write a checkpoint and say whether it was possible. The run goes on without: the one before still holds."""
         started = time.perf_counter()
         side = self.next_side

@@ -3,21 +3,14 @@
 import numpy as np
 
 from keyhole.kernels.profiles import settle
-from keyhole.kernels.state import Prior, Records, Rules, State, no_rules
+from keyhole.kernels.state import Prior, Records, Rules, State, has_rules, no_rules
 from keyhole.kernels.work import Work, make_work
 
 STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
 
 
-def make_prior(
-    model: str,
-    prior: str,
-    rules: Rules | None = None,
-    split_merge_proposals: int = 4,
-    membership_rate: float = 0.2,
-    label_passes: int = 1,
-) -> Prior:
+def make_prior(model: str, prior: str, rules: Rules | None = None) -> Prior:
     """Return the numbers of docs/model.md section 2 for this model and prior."""
     return Prior(
         finite=model == "mixed",
@@ -27,9 +20,6 @@ def make_prior(
         strength_sd=1.5,
         mean_sd=2.0,
         shape_sd=1.0,
-        split_merge_proposals=split_merge_proposals,
-        membership_rate=membership_rate,
-        label_passes=label_passes,
         rules=rules or no_rules(),
     )
 
@@ -63,7 +53,7 @@ def empty_state(records: Records, capacity: int) -> State:
 
 def seat_missing(records: Records, prior: Prior) -> Records:
     """Give missing answers a seat if there are rules (kernels/missing.py); without rules they have none."""
-    if len(prior.rules.box_start) < 2:
+    if not has_rules(prior.rules):
         return records
     return records._replace(answer_total=np.full(len(records.level), records.level.shape[1], np.int64))
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.diagnostics.laws import Law, count_laws, law_of_matches, law_of_uniques
+from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats
-from keyhole.sampling.chain import Block, KeptDraw, Position, Risks
+from keyhole.sampling.chain import Block, ChainState, Risks
 from keyhole.sampling.problem import Problem
 
 
@@ -61,6 +62,9 @@ class Progress:
         )
 
 
+Draws = tuple[tuple[Draw, ...], ...]
+"""Draws by chain; all chains have the same number."""
+
 Event = Progress | Notice
 OnProgress = Callable[[Event], None]
 
@@ -74,7 +78,7 @@ class Trace:
     quantities: by name, (chain, draw); discarded: the same of the draws before them.
     people: M, those outside the sample.
     r1, r2: risks of the sample uniques, float32 (chain, draw, unique), every `record_stride`-th draw.
-    kept: weights and profiles of some draws, padded with zeros, by name, (chain, draw, ...).
+    draws: some draws of each chain, for questions that are asked later.
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
     start_sweeps: made before all others, without rules and under the prior `adaptive`.
@@ -88,7 +92,7 @@ class Trace:
     r1: NDArray[np.float32]
     r2: NDArray[np.float32]
     record_stride: int
-    kept: dict[str, NDArray[Any]]
+    draws: Draws
     estimator: str
     estimator_error: float | None
     stopped: str
@@ -160,14 +164,14 @@ def risk_limit(uniques: int) -> int:
 
 
 @dataclass
-class History:
+class ChainHistory:
     """A chain as the run sees it, between blocks."""
 
     number: int
     start: int
-    position: Position
+    position: ChainState
     risks: Thinned[Risks]
-    kept: Thinned[KeptDraw]
+    kept: Thinned[Draw]
     quantities: list[dict[str, float]] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     sampling_seconds: float = 0.0
@@ -185,15 +189,16 @@ class History:
 
     def sweeps(self, problem: Problem) -> int:
         """Number of sweeps so far, those of the start included."""
-        return problem.start_sweeps + self.draws * problem.spacing + self.position.since
+        before = sum(phase.sweeps or 0 for phase in problem.phases[: self.position.phase])
+        return before + self.draws * problem.spacing + self.position.since
 
 
-def start_history(number: int, start: int, position: Position, uniques: int) -> History:
+def start_history(number: int, start: int, position: ChainState, uniques: int) -> ChainHistory:
     """Return a chain without draws."""
-    return History(number, start, position, Thinned(risk_limit(uniques)), Thinned(KEPT_DRAWS))
+    return ChainHistory(number, start, position, Thinned(risk_limit(uniques)), Thinned(KEPT_DRAWS))
 
 
-def add_block(chain: History, block: Block) -> None:
+def add_block(chain: ChainHistory, block: Block) -> None:
     """Take over the position and the draws of a block that was run with the chain's strides."""
     numbers = range(chain.draws, chain.draws + len(block.quantities))
     risk_stride, kept_stride = chain.strides
@@ -208,7 +213,9 @@ def add_block(chain: History, block: Block) -> None:
     chain.position = block.position
 
 
-def stack_risks(chains: list[History], draws: range, stride: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def stack_risks(
+    chains: list[ChainHistory], draws: range, stride: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return r1 and r2 (chain, draw, unique) of the held draws in `draws` whose number is a multiple of `stride`."""
     chosen = [chain.risks.choose(draws, stride) for chain in chains]
     shape = (len(chains), len(chosen[0]), len(chosen[0][0][0]))
@@ -217,3 +224,28 @@ def stack_risks(chains: list[History], draws: range, stride: int) -> tuple[NDArr
         for x, item in enumerate(items):
             stacked[0][c, x], stacked[1][c, x] = item
     return stacked
+
+
+def choose_draws(chains: list[ChainHistory], numbers: range, stride: int) -> Draws:
+    """Return the held draws of these numbers that are a multiple of `stride`, the same number of each chain."""
+    chosen = [chain.kept.choose(numbers, stride) for chain in chains]
+    size = min(len(items) for items in chosen)
+    return tuple(tuple(items[:size]) for items in chosen)
+
+
+def pad_draws(draws: Draws) -> dict[str, NDArray[Any]]:
+    """Return draws as arrays (chain, draw, ...), padded with zeros to the largest number of profiles."""
+    most = max(len(draw.weight) for chain in draws for draw in chain)
+    shape = len(draws), len(draws[0])
+    weight = np.zeros((*shape, most))
+    level_profile = np.zeros((*shape, len(draws[0][0].level_profile), most), np.float32)
+    for c, chain in enumerate(draws):
+        for x, draw in enumerate(chain):
+            weight[c, x, : len(draw.weight)] = draw.weight
+            level_profile[c, x, :, : len(draw.weight)] = draw.level_profile
+    return {
+        "weight": weight,
+        "level_profile": level_profile,
+        "record_concentration": np.array([[draw.record_concentration for draw in chain] for chain in draws]),
+        "shared_concentration": np.array([[draw.shared_concentration for draw in chain] for chain in draws]),
+    }

@@ -22,7 +22,7 @@ import numpy as np
 
 from keyhole.errors import KeyholeError, SettingsError
 from keyhole.kernels.jit import kernel_hash
-from keyhole.sampling.chain import Block, Position, run_block
+from keyhole.sampling.chain import Block, ChainState, run_block
 from keyhole.sampling.problem import Problem
 from keyhole.settings import Settings
 
@@ -88,8 +88,8 @@ def stoppable() -> Iterator[None]:
 THREAD_NAME = "keyhole-chain"
 NO_DASK = "--scheduler with an address needs Dask: pip install 'keyhole[cluster]'."
 
-Task = tuple[Position, int, tuple[int, int], float]
-"""Position, wanted draws, strides and seconds of a block."""
+Task = tuple[ChainState, int, tuple[int, int], float]
+"""ChainState, wanted draws, strides and seconds of a block."""
 
 
 class Workers(Protocol):
