@@ -66,7 +66,7 @@ def compare_margins(
             count = np.bincount((codes[:, a] + 1) * width + (codes[:, b] + 1), minlength=cells)
             distance[x, p] = ((np.sqrt(count) - root) ** 2).sum()
             unseen[x] |= count[key] == 0
-    return distance, share * unseen.sum(axis=1)
+    return distance, np.asarray(share * unseen.sum(axis=1), dtype=np.float64)
 
 
 LEVEL = 0.95
