@@ -103,7 +103,7 @@ def time_sweep(drawn: Simulation, population: int, rules: Path | None, sweeps: i
     unique = count_cells(microdata.codes).unique_record
     problem = make_problem(encode(microdata), unique, population, make_settings(prior="paper"), zeros)
     chain = start_chain(0, 10, np.random.SeedSequence(1), problem)
-    while chain.since < 0:
+    while chain.phase < len(problem.phases) - 1:
         run_one_sweep(chain, problem)
     busy = 0.0
     for _ in range(2):

@@ -16,6 +16,7 @@ from keyhole.data import count_cells, encode, read_microdata
 from keyhole.kernels.state import no_rules
 from keyhole.risk.stacking import find_log_densities
 from keyhole.sampling import run_chains
+from keyhole.sampling.events import describe_cells
 from keyhole.settings import make_settings
 
 RANGE = (1, 2, 3, 5, 8, 12, 15, 20, 30, 60)
@@ -54,9 +55,9 @@ def score(experiment: Experiment, settings: dict[str, Any]) -> tuple[float, floa
     trace = run_chains(records, unique, experiment.population, chosen)
     levels = encode(read_microdata(held, keys, experiment.codebook, keys)).level
     cells, place = np.unique(levels, axis=0, return_inverse=True)
-    kept = trace.kept["weight"].shape[1]
+    kept = len(trace.draws[0])
     draws = np.unique(np.linspace(0, kept - 1, min(kept, MOST_DRAWS)).astype(int))
-    log_chance = find_log_densities(trace, draws, np.ascontiguousarray(cells), no_rules(), chosen.model == "mixed")
+    log_chance = find_log_densities(trace, draws, describe_cells(cells, records.level_start, None), no_rules())
     together = np.moveaxis(log_chance, 1, 0).reshape(len(cells), -1)
     top = together.max(axis=1, keepdims=True)
     value = (top[:, 0] + np.log(np.exp(together - top).mean(axis=1)))[place.ravel()]

@@ -18,7 +18,7 @@ from keyhole.results.assessment import Assessment
 from keyhole.results.folder import make_manifest
 from keyhole.risk import check_fit, check_half, diagnose, summarise_risk, weigh_groups
 from keyhole.risk.measures import find_certain, make_certain
-from keyhole.risk.release import Basis
+from keyhole.risk.release import Posterior
 from keyhole.sampling import OnProgress, run_chains
 from keyhole.sampling.trace import pad_draws
 from keyhole.settings import make_settings
@@ -154,11 +154,11 @@ def assess(
         half = check_half(records, chosen, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
     asked = time.perf_counter()
-    basis = Basis(
+    posterior = Posterior(
         microdata, rules, people - len(microdata.codes), () if trace is None else trace.draws,
         chosen.seed, chosen.workers, diagnosis.grade,
     )  # fmt: skip
-    explained = explain_risk(basis, counts, risk, trace, design, given != population)
+    explained = explain_risk(posterior, counts, risk, trace, design, given != population)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
     seconds["attribution"] = time.perf_counter() - asked
@@ -179,5 +179,5 @@ def assess(
             microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
         )
         | {"design": {"weight": weight, "household": household}},
-        _basis=basis,
+        _posterior=posterior,
     )

@@ -16,7 +16,7 @@ from keyhole.data.design import ExtraColumns, describe_weights, population_from_
 from keyhole.risk import Diagnosis, Fit, Measure, Risk, SelfCheck
 from keyhole.risk.attribution import describe_attribution, describe_thresholds, rank_uniques
 from keyhole.risk.households import find_household_risk
-from keyhole.risk.release import Basis
+from keyhole.risk.release import Posterior
 from keyhole.sampling import Trace
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -50,24 +50,26 @@ class Explanation:
 
 
 def explain_risk(
-    basis: Basis, counts: CellCounts, risk: Risk, trace: Trace | None, design: Design, summed: bool
+    posterior: Posterior, counts: CellCounts, risk: Risk, trace: Trace | None, design: Design, summed: bool
 ) -> Explanation:
     """Say which variables, categories and records carry the risk; summed: the population is the sum of weights."""
     blocks: dict[str, Any] = {
-        "attribution": describe_attribution(basis, counts.unique_record, risk, trace),
+        "attribution": describe_attribution(posterior, counts.unique_record, risk, trace),
         "thresholds": describe_thresholds(risk),
         "weights": None,
         "households": None,
         "comparators": None,
     }
-    used = basis.microdata.row_used
+    used = posterior.microdata.row_used
     columns: dict[str, NDArray[Any]] = {}
     weights = None if design.columns.weight is None else design.columns.weight[used]
     if design.weight is not None and weights is not None:
         blocks["weights"] = describe_weights(weights, design.weight, summed)
     if trace is not None:
-        people = basis.people + len(basis.microdata.codes)
-        blocks["comparators"] = estimate_quickly(make_sample(basis.microdata, people, basis.zeros, weights, counts))
+        people = posterior.people + len(posterior.microdata.codes)
+        blocks["comparators"] = estimate_quickly(
+            make_sample(posterior.microdata, people, posterior.zeros, weights, counts)
+        )
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
         _, household = np.unique(design.columns.household[used], return_inverse=True)

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.freeze import fill_kept, make_kept
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.risk import draw_matches
 from keyhole.kernels.state import Prior, Records, State, Tuning
 from keyhole.kernels.sweep import run_sweeps
-from keyhole.sampling.predict import share_possible
+from keyhole.sampling.events import describe_cells
+from keyhole.sampling.predict import freeze, predict
 from keyhole.sampling.start import start_state
 from tests.oracle import risk as oracle
 from tests.statistical.boxes import Box, find_possible, make_box_rules
@@ -64,23 +63,16 @@ def measure_state(state: State, records: Records, prior: Prior) -> list[float]:
     ]
 
 
-def keep(rng: np.random.Generator, state: State, records: Records, prior: Prior):
-    """The draw with its remainder broken into profiles."""
-    kept = make_kept(state, PEOPLE)
-    assert fill_kept(rng, records, prior, state, kept, float(PEOPLE), 1e-2) == 0
-    return kept
-
-
 def true_risks(
     rng: np.random.Generator, state: State, records: Records, prior: Prior, boxes: tuple[Box, ...]
 ) -> tuple[float, float]:
     """tau1 and tau2 of a population drawn from the true parameters, counted one by one."""
-    kept = keep(rng, state, records, prior)
+    draw = freeze(rng, records, prior, state, float(PEOPLE), 1e-2)
     sample = [tuple(row) for row in records.level.tolist()]
     others: list[tuple[int, ...]] = []
     while len(others) < PEOPLE:
         people = np.zeros((PEOPLE, records.level.shape[1]), np.int32)
-        draw_people(rng, kept, records.level_start, people)
+        draw_people(rng, draw, records.level_start, people)
         possible = find_possible(people, records.level_start, boxes)
         others += [tuple(row) for row in people[possible][: PEOPLE - len(others)].tolist()]
     return (
@@ -91,12 +83,9 @@ def true_risks(
 
 def predicted_risks(rng: np.random.Generator, state: State, records: Records, prior: Prior, cells):
     """tau1 and tau2 as keyhole predicts them from one draw."""
-    kept = keep(rng, state, records, prior)
-    profiles = int(kept.profile_total[0])
-    out = np.zeros(len(cells))
-    work = make_cell_work(cells.shape[1], profiles)
-    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cells, work, out)
-    return draw_matches(rng, out / share_possible(prior.rules, kept), PEOPLE)
+    draw = freeze(rng, records, prior, state, float(PEOPLE), 1e-2)
+    q = predict(rng, draw, describe_cells(cells, records.level_start, None), prior.rules).q
+    return draw_matches(rng, q, PEOPLE)
 
 
 def draw_truth(rng: np.random.Generator, setting: Setting, boxes: tuple[Box, ...]) -> tuple[State, Records]:

@@ -9,6 +9,7 @@ import numpy as np
 from keyhole.kernels.state import Records
 from keyhole.sampling import Trace, run_chains
 from keyhole.sampling.problem import Problem, make_problem
+from keyhole.sampling.trace import pad_draws
 from keyhole.settings import Settings, make_settings
 
 SIZES = np.array([3, 4, 2])
@@ -41,7 +42,7 @@ def run(checkpoint: Path | None = None, resume: bool = False, **options: Any) ->
 def digest(trace: Trace) -> str:
     """SHA-256 of all draws."""
     found = hashlib.sha256(f"{trace.sweeps} {trace.warm_up} {trace.stopped}".encode())
-    for name, array in sorted({**trace.quantities, **trace.kept, "r1": trace.r1, "r2": trace.r2}.items()):
+    for name, array in sorted({**trace.quantities, **pad_draws(trace.draws), "r1": trace.r1, "r2": trace.r2}.items()):
         found.update(f"{name} {array.dtype} {array.shape}".encode())
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()

@@ -13,7 +13,7 @@ from keyhole.risk import Risk
 from keyhole.risk.attribution import FEWEST_DRAWS, MOST_DRAWS, choose_draws, describe_thresholds, rank_uniques
 from keyhole.risk.households import find_household_risk
 from keyhole.risk.measures import certain_measure
-from keyhole.risk.release import ask
+from keyhole.risk.release import prepare_release
 from keyhole.sampling.events import leave_out
 
 QUICK = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}
@@ -139,17 +139,20 @@ def test_ranks_by_hand_and_in_the_file(found):
 
 
 def test_draws_are_few_when_they_are_costly(found):
-    basis = found._basis
-    levels = basis.microdata.levels
-    whole, rest = ask(basis, leave_out(levels, None)), [ask(basis, leave_out(levels, 0))]
+    posterior = found._posterior
+    levels = posterior.microdata.levels
+    whole, rest = (
+        prepare_release(posterior, leave_out(levels, None)),
+        [prepare_release(posterior, leave_out(levels, 0))],
+    )
 
     class Run:
         sweeps, spacing, starts = 60, 3, (1, 5)
 
-    assert choose_draws(basis, whole, rest, None) == []
-    few = choose_draws(basis, whole, rest * 100_000, Run())
-    assert len(few) == min(FEWEST_DRAWS, int(np.prod(basis.draws)))
-    many = choose_draws(replace(basis, kept={"weight": np.zeros((4, 200, 9))}), whole, rest, Run())
+    assert choose_draws(posterior, whole, rest, None) == []
+    few = choose_draws(posterior, whole, rest * 100_000, Run())
+    assert len(few) == min(FEWEST_DRAWS, int(np.prod(posterior.available)))
+    many = choose_draws(replace(posterior, draws=((posterior.draws[0][0],) * 200,) * 4), whole, rest, Run())
     assert len(many) == MOST_DRAWS
     assert (many[0], many[-1]) == (0, 799)
 

@@ -11,14 +11,14 @@ from keyhole.kernels.state import State
 from keyhole.sampling import Notice, Progress, chain, workers
 from keyhole.sampling import runner as blocks
 from keyhole.sampling import runner as rounds
-from keyhole.sampling.chain import Position, find_position, run_block, start_chain
+from keyhole.sampling.chain import ChainState, find_position, run_block, start_chain
 from keyhole.sampling.trace import Thinned, add_block, start_history
 from tests.unit.short_runs import digest, make_short_problem, run
 
 FOREVER = 1e9
 
 
-def state_bytes(position: Position) -> tuple[bytes, ...]:
+def state_bytes(position: ChainState) -> tuple[bytes, ...]:
     return (*(array.tobytes() for array in position.state), repr(position[1:]).encode())
 
 

@@ -53,7 +53,7 @@ def test_an_edited_callee_changes_the_result(tmp_path):
     assert any(Path(folder).rglob("*.nbi")), "nothing was cached: the test would prove nothing"
     again, same = run_copy(tmp_path)
     assert (again, same) == (before, folder)
-    draws = tmp_path / "keyhole" / "kernels" / "draws.py"
+    draws = tmp_path / "keyhole" / "kernels" / "distributions.py"
     text = draws.read_text()
     assert text.count("product *= start + i") == 1
     draws.write_text(text.replace("product *= start + i", "product *= start + i + 1"))

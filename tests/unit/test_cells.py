@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 
+from keyhole.kernels import freeze as frozen
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
 from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
-from keyhole.kernels.freeze import Kept, fill_kept, make_kept
 from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.state import Records
+from keyhole.sampling.predict import freeze
 from keyhole.sampling.start import empty_state, make_prior
 from tests.oracle import plain_cell_probability
 from tests.oracle.model import Draw, Hyper, Model, draw_dirichlet
@@ -35,22 +36,21 @@ def make_draw(rng, levels, profiles, finite=False):
     return Draw(hyper, [], [float(w) for w in weight], float(remainder), theta), Model(levels, finite)
 
 
-def make_kept_draw(draw, model):
-    """The same parameters as keyhole keeps them, the remainder as one more profile."""
+def freeze_plain(draw, model):
+    """The same parameters as keyhole freezes them, the remainder as one more profile."""
     width = len(model.levels)
-    profiles = len(draw.weight) + 1
     seating = np.zeros((width + 1, width + 2))
     if model.finite:
         fill_shared_seating(draw.hyper.alpha, seating)
     else:
         fill_mixed_seating(*draw.hyper.record, seating)
     columns = [np.concatenate(rows) for rows in [*draw.theta, draw.hyper.base]]
-    return Kept(
-        profile_total=np.array([profiles]),
+    return frozen.Draw(
         weight=np.array([*draw.weight, draw.remainder]),
         level_profile=np.ascontiguousarray(np.array(columns).T),
         seating=seating,
-        column=np.zeros(sum(model.levels)),
+        record_concentration=np.array(draw.hyper.record),
+        shared_concentration=np.array([draw.hyper.alpha]),
     )
 
 
@@ -62,16 +62,18 @@ def all_cells(levels):
     return list(itertools.product(*map(range, levels)))
 
 
-def exact_probabilities(kept, cells, levels):
+def exact_probabilities(frozen_draw, cells, levels):
     """Call the kernel on cells given as categories."""
     cell_level = (np.array(cells) + level_start(levels)[:-1]).astype(np.int32)
-    profiles = int(kept.profile_total[0])
+    profiles = len(frozen_draw.weight)
     out = np.full(len(cells), np.nan)
     work = make_cell_work(len(levels), profiles)
     for field in (work.factor, work.low, work.high, work.phi, work.block, work.sums, work.total):
         field[...] = np.nan  # scratch is scratch
     work.block[...] = 0.0  # lanes beyond the last cell are computed and thrown away
-    cell_probabilities(kept.weight, kept.level_profile, profiles, kept.seating, cell_level, work, out)
+    cell_probabilities(
+        frozen_draw.weight, frozen_draw.level_profile, profiles, frozen_draw.seating, cell_level, work, out
+    )
     return out
 
 
@@ -80,7 +82,7 @@ def exact_probabilities(kept, cells, levels):
 def test_exact_sum_is_the_sum_over_set_partitions(rng, levels, finite):
     draw, model = make_draw(rng, levels, profiles=4, finite=finite)
     cells = all_cells(levels)
-    found = exact_probabilities(make_kept_draw(draw, model), cells, levels)
+    found = exact_probabilities(freeze_plain(draw, model), cells, levels)
     expected = [plain_cell_probability(draw, model, cell) for cell in cells]
     assert found == pytest.approx(expected, rel=1e-9)
     assert found.sum() == pytest.approx(1.0, rel=1e-9)
@@ -92,23 +94,23 @@ def test_exact_sum_of_many_variables(rng, width):
     levels = (2,) * width
     draw, model = make_draw(rng, levels, profiles=5)
     cell = [int(x) for x in rng.integers(0, 2, width)]
-    pair = exact_probabilities(make_kept_draw(draw, model), [[*cell[:-1], 0], [*cell[:-1], 1]], levels)
+    pair = exact_probabilities(freeze_plain(draw, model), [[*cell[:-1], 0], [*cell[:-1], 1]], levels)
     shorter = Model(levels[:-1])
     base, theta = draw.hyper.base[:-1], [rows[:-1] for rows in draw.theta]
     hyper = Hyper(draw.hyper.gamma, draw.hyper.record, draw.hyper.alpha, draw.hyper.strength[:-1], base)
     margin = Draw(hyper, [], draw.weight, draw.remainder, theta)
-    alone = exact_probabilities(make_kept_draw(margin, shorter), [cell[:-1]], levels[:-1])
+    alone = exact_probabilities(freeze_plain(margin, shorter), [cell[:-1]], levels[:-1])
     assert pair.sum() == pytest.approx(alone[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("levels", [(2, 3, 2), (2, 2, 3, 2)])
 def test_importance_sampler_is_unbiased(rng, levels):
     draw, model = make_draw(rng, levels, profiles=4)
-    kept = make_kept_draw(draw, model)
+    frozen_draw = freeze_plain(draw, model)
     cells = all_cells(levels)
     cell_level = (np.array(cells) + level_start(levels)[:-1]).astype(np.int32)
     batches = np.empty((40, len(cells)))
-    error = np.array([importance_probabilities(rng, kept, cell_level, 500, row) for row in batches])
+    error = np.array([importance_probabilities(rng, frozen_draw, cell_level, 500, row) for row in batches])
     expected = np.array([plain_cell_probability(draw, model, cell) for cell in cells])
     spread = batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
     assert (np.abs(batches.mean(axis=0) - expected) < Z * spread + 1e-14).all()
@@ -121,11 +123,11 @@ def test_importance_sampler_is_unbiased(rng, levels):
 def test_monte_carlo_is_unbiased(rng):
     levels = (2, 3, 2)
     draw, model = make_draw(rng, levels, profiles=4)
-    kept = make_kept_draw(draw, model)
+    frozen_draw = freeze_plain(draw, model)
     cells = all_cells(levels)
     cell_level = (np.array(cells) + level_start(levels)[:-1]).astype(np.int32)
     batches = np.empty((100, len(cells)))
-    error = [monte_carlo_probabilities(rng, kept, level_start(levels), cell_level, 500, row) for row in batches]
+    error = [monte_carlo_probabilities(rng, frozen_draw, level_start(levels), cell_level, 500, row) for row in batches]
     expected = np.array([plain_cell_probability(draw, model, cell) for cell in cells])
     spread = batches.std(axis=0, ddof=1) / 10.0
     assert (np.abs(batches.mean(axis=0) - expected) < Z * spread).all()
@@ -137,12 +139,12 @@ def test_monte_carlo_is_unbiased(rng):
 def test_people_fall_in_cells_by_their_probability(rng, finite):
     levels = (2, 3, 2)
     draw, model = make_draw(rng, levels, profiles=4, finite=finite)
-    kept = make_kept_draw(draw, model)
+    frozen_draw = freeze_plain(draw, model)
     cells = all_cells(levels)
     expected = np.array([plain_cell_probability(draw, model, cell) for cell in cells])
     people = 200_000
     out = np.empty((people, 3), np.int32)
-    draw_people(rng, kept, level_start(levels), out)
+    draw_people(rng, frozen_draw, level_start(levels), out)
     codes = np.ravel_multi_index((out - level_start(levels)[:-1]).T, levels)
     sd = np.sqrt(people * expected * (1 - expected))
     assert (np.abs(np.bincount(codes, minlength=len(cells)) - people * expected) < Z * sd).all()
@@ -151,13 +153,15 @@ def test_people_fall_in_cells_by_their_probability(rng, finite):
     key = (cell_level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable").astype(np.int64)
     count = np.zeros(len(cells), np.int64)
-    count_people_in_cells(rng, kept, level_start(levels), people, key[order], order, multiplier, cell_level, count)
+    count_people_in_cells(
+        rng, frozen_draw, level_start(levels), people, key[order], order, multiplier, cell_level, count
+    )
     assert count.sum() == people
     assert (np.abs(count - people * expected) < Z * sd).all()
     assert not (np.abs(count - people * expected[::-1]) < Z * sd).all()  # negative control
 
 
-def test_kept_draw_breaks_the_remainder(rng):
+def test_a_frozen_draw_breaks_the_remainder(rng):
     """The sticks and what is left sum to the remainder, the law of the first stick is Beta(1, gamma)."""
     levels = (2, 3)
     start = level_start(levels)
@@ -170,13 +174,11 @@ def test_kept_draw_breaks_the_remainder(rng):
     state.weight_concentration[0] = 1.8
     first, rows = [], []
     for _ in range(4_000):
-        kept = make_kept(state, 1e6)
-        assert fill_kept(rng, records, prior, state, kept, 1e6, 1e-2) == 0
-        total = int(kept.profile_total[0])
-        assert kept.weight[:total].sum() == pytest.approx(1.0, rel=1e-12)
-        assert kept.weight[total - 1] * 1e6 < 1e-2
-        first.append(kept.weight[1] / 0.6)
-        rows.append(kept.level_profile[0, 1])
+        frozen_draw = freeze(rng, records, prior, state, 1e6, 1e-2)
+        assert frozen_draw.weight.sum() == pytest.approx(1.0, rel=1e-12)
+        assert frozen_draw.weight[-1] * 1e6 < 1e-2
+        first.append(frozen_draw.weight[1] / 0.6)
+        rows.append(frozen_draw.level_profile[0, 1])
     assert abs(np.mean(first) - 1 / 2.8) < Z * np.std(first) / math.sqrt(len(first))
     assert abs(np.mean(rows) - 0.5) < Z * np.std(rows) / math.sqrt(len(rows))
     assert abs(np.mean(first) - 1 / 2.5) > Z * np.std(first) / math.sqrt(len(first))  # negative control

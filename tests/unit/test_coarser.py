@@ -9,15 +9,16 @@ import pytest
 
 from keyhole.data import Microdata, Variable, encode
 from keyhole.errors import SettingsError
-from keyhole.risk.release import Basis, answer, ask, get_kept, make_coarsening
+from keyhole.kernels.state import no_rules
+from keyhole.risk.release import Posterior, evaluate_release, make_coarsening, prepare_release
 from keyhole.sampling.events import leave_out, make_events
-from keyhole.sampling.predict import find_event_probabilities, find_possible_share, find_probabilities
+from keyhole.sampling.predict import predict
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import Settings
 from keyhole.zeros import read_zeros
 from tests.oracle import plain_cell_probability
 from tests.oracle.risk import match_probability, simulate_file_risk, unique_probability
-from tests.unit.test_cells import make_draw
+from tests.unit.test_cells import freeze_plain, make_draw
 
 OTHERS = 40
 RECORDS = 8
@@ -40,7 +41,7 @@ RELEASES = {
 }
 
 
-def make_basis(rng, tmp_path, rules, finite=False, draws=3, records=RECORDS):
+def make_posterior(rng, tmp_path, rules, finite=False, draws=3, records=RECORDS):
     """Records that obey the rules, and made-up draws in the layout of a Trace, with the oracle's own beside them."""
     variables = tuple(
         Variable(name, tuple(str(x + 1) for x in range(d))) for name, d in zip(NAMES, LEVELS, strict=True)
@@ -57,19 +58,9 @@ def make_basis(rng, tmp_path, rules, finite=False, draws=3, records=RECORDS):
         possible = [cell for cell, kept in zip(possible, inside, strict=True) if kept]
     codes = np.array([possible[x] for x in rng.integers(0, len(possible), records)], np.int32)
     made = [make_draw(rng, LEVELS, profiles=4, finite=finite) for _ in range(draws)]
-    size = max(len(draw.weight) for draw, _ in made) + 3
-    kept = {
-        "weight": np.zeros((1, draws, size)),
-        "level_profile": np.zeros((1, draws, sum(LEVELS), size)),
-        "record_concentration": np.array([[draw.hyper.record for draw, _ in made]]),
-        "shared_concentration": np.array([[[draw.hyper.alpha] for draw, _ in made]]),
-    }
-    for x, (draw, _) in enumerate(made):
-        kept["weight"][0, x, : len(draw.weight) + 1] = [*draw.weight, draw.remainder]
-        for k, rows in enumerate([*draw.theta, draw.hyper.base]):
-            kept["level_profile"][0, x, :, k] = np.concatenate(rows)
+    drawn = tuple(freeze_plain(draw, model) for draw, model in made)
     microdata = Microdata(variables, codes, len(codes), np.ones(len(codes), np.bool_), (), "")
-    return Basis(microdata, zeros, OTHERS, kept, finite, 5, 2), made, possible
+    return Posterior(microdata, zeros, OTHERS, (drawn,), 5, 2), made, possible
 
 
 def publish(cell, drop, recode):
@@ -82,9 +73,9 @@ def publish(cell, drop, recode):
     return tuple(shown)
 
 
-def enumerate_risk(basis, made, possible, drop, recode):
+def enumerate_risk(posterior, made, possible, drop, recode):
     """Mean r1 and r2 of every record that is alone in the coarse sample, by listing the whole table."""
-    shown = [publish(cell, drop, recode) for cell in basis.microdata.codes.tolist()]
+    shown = [publish(cell, drop, recode) for cell in posterior.microdata.codes.tolist()]
     unique = [i for i, cell in enumerate(shown) if Counter(shown)[cell] == 1]
     r1, r2 = [], []
     for draw, model in made:
@@ -102,10 +93,12 @@ def enumerate_risk(basis, made, possible, drop, recode):
 @pytest.mark.parametrize("rules", RULES)
 def test_coarser_risk_is_that_of_the_summed_table(rng, tmp_path, rules, release):
     drop, recode = RELEASES[release]
-    basis, made, possible = make_basis(rng, tmp_path, RULES[rules])
-    unique, r1, r2 = enumerate_risk(basis, made, possible, drop, recode)
+    posterior, made, possible = make_posterior(rng, tmp_path, RULES[rules])
+    unique, r1, r2 = enumerate_risk(posterior, made, possible, drop, recode)
     assert unique or len(drop) == 3, "the test would show nothing"
-    found = answer(basis, ask(basis, make_coarsening(basis.microdata.variables, drop, recode)))
+    found = evaluate_release(
+        posterior, prepare_release(posterior, make_coarsening(posterior.microdata.variables, drop, recode))
+    )
     assert (found.unique_row - 1).tolist() == unique
     assert found.sample_uniques == len(unique)
     assert found.r1 == pytest.approx(r1.mean(axis=0), rel=1e-9)
@@ -115,53 +108,52 @@ def test_coarser_risk_is_that_of_the_summed_table(rng, tmp_path, rules, release)
 
 
 def test_mixed_model_and_its_one_concentration(rng, tmp_path):
-    basis, made, possible = make_basis(rng, tmp_path, RULES["several"], finite=True, records=5)
-    _, r1, _ = enumerate_risk(basis, made, possible, ("B",), {})
-    found = answer(basis, ask(basis, make_coarsening(basis.microdata.variables, ["B"])))
+    posterior, made, possible = make_posterior(rng, tmp_path, RULES["several"], finite=True, records=5)
+    _, r1, _ = enumerate_risk(posterior, made, possible, ("B",), {})
+    found = evaluate_release(
+        posterior, prepare_release(posterior, make_coarsening(posterior.microdata.variables, ["B"]))
+    )
     assert len(found.r1) > 0
     assert found.r1 == pytest.approx(r1.mean(axis=0), rel=1e-9)
 
 
 def test_a_wrong_table_would_be_seen(rng, tmp_path):
     """Negative control: the rules must matter, and so must the variable left out."""
-    basis, made, possible = make_basis(rng, tmp_path, RULES["several"])
-    found = answer(basis, ask(basis, leave_out(LEVELS, 1)))
+    posterior, made, possible = make_posterior(rng, tmp_path, RULES["several"])
+    found = evaluate_release(posterior, prepare_release(posterior, leave_out(LEVELS, 1)))
     everything = list(itertools.product(*map(range, LEVELS)))
-    _, wrong, _ = enumerate_risk(basis, made, everything, ("B",), {})
+    _, wrong, _ = enumerate_risk(posterior, made, everything, ("B",), {})
     assert found.r1 != pytest.approx(wrong.mean(axis=0), rel=1e-3)
-    _, right, _ = enumerate_risk(basis, made, possible, ("B",), {})
+    _, right, _ = enumerate_risk(posterior, made, possible, ("B",), {})
     assert found.r1 == pytest.approx(right.mean(axis=0), rel=1e-9)
 
 
 @pytest.mark.parametrize("rules", RULES)
 def test_dropping_nothing_gives_exactly_the_full_risk(rng, tmp_path, rules):
     """To the last bit what a run computes for its sample uniques."""
-    basis, _, _ = make_basis(rng, tmp_path, RULES[rules])
-    question = ask(basis, leave_out(LEVELS, None))
-    records = encode(basis.microdata)
-    problem = make_problem(records, question.unique_record, OTHERS + RECORDS, Settings(), basis.zeros)
-    for draw in range(int(np.prod(basis.draws))):
-        kept = get_kept(basis, draw)
-        full, _ = find_probabilities(rng, problem, kept, None)
-        full /= find_possible_share(problem, kept)
-        coarse = find_event_probabilities(rng, kept, question.events, {}) / find_possible_share(problem, kept)
+    posterior, _, _ = make_posterior(rng, tmp_path, RULES[rules])
+    release = prepare_release(posterior, leave_out(LEVELS, None))
+    records = encode(posterior.microdata)
+    problem = make_problem(records, release.unique_record, OTHERS + RECORDS, Settings(), posterior.zeros)
+    for draw in posterior.draws[0]:
+        full = predict(rng, draw, problem.cells, problem.prior.rules).q[: len(release.unique_record)]
+        coarse = predict(rng, draw, release.events, posterior.rules).q
         assert coarse.tolist() == full.tolist()
 
 
 def test_the_interval_is_predictive(rng, tmp_path):
     """Against everybody else simulated by the oracle; the mean is held to its Monte Carlo error."""
-    basis, made, possible = make_basis(rng, tmp_path, RULES["one box"], draws=1)
+    posterior, made, possible = make_posterior(rng, tmp_path, RULES["one box"], draws=1)
     drop, others = ("D",), 8
-    shown = [publish(cell, drop, {}) for cell in basis.microdata.codes.tolist()]
+    shown = [publish(cell, drop, {}) for cell in posterior.microdata.codes.tolist()]
     cells = [cell for cell, count in Counter(shown).items() if count == 1]
     draw, model = made[0]
     whole = {cell: plain_cell_probability(draw, model, cell) for cell in possible}
     total = sum(whole.values())
     q = np.array([sum(p for c, p in whole.items() if publish(c, drop, {}) == cell) / total for cell in cells])
     tau1, tau2 = simulate_file_risk(rng, q, others, 20_000)
-    kept = {name: np.repeat(value, 400, axis=1) for name, value in basis.kept.items()}
-    many = replace(basis, kept=kept, people=others)
-    found = answer(many, ask(many, leave_out(LEVELS, 3)), range(400))
+    many = replace(posterior, draws=(posterior.draws[0] * 400,), people=others)
+    found = evaluate_release(many, prepare_release(many, leave_out(LEVELS, 3)), range(400))
     for measure, simulated in ((found.tau1, tau1), (found.tau2, tau2)):
         error = simulated.std() * np.sqrt(1 / 1_200 + 1 / 20_000)
         assert abs(measure.mean - simulated.mean()) < 4.5 * error
@@ -171,21 +163,21 @@ def test_the_interval_is_predictive(rng, tmp_path):
 
 
 def test_threads_and_seeds_change_no_number(rng, tmp_path):
-    basis, _, _ = make_basis(rng, tmp_path, RULES["one box"], draws=7)
-    question = ask(basis, leave_out(LEVELS, 0))
-    found = [answer(replace(basis, workers=workers), question).tau1 for workers in (1, 2, 5)]
+    posterior, _, _ = make_posterior(rng, tmp_path, RULES["one box"], draws=7)
+    release = prepare_release(posterior, leave_out(LEVELS, 0))
+    found = [evaluate_release(replace(posterior, workers=workers), release).tau1 for workers in (1, 2, 5)]
     assert found[0] == found[1] == found[2]
-    other = answer(replace(basis, seed=6), question).tau1
+    other = evaluate_release(replace(posterior, seed=6), release).tau1
     assert other == found[0]
 
 
 @pytest.mark.parametrize("rules", ["none", "several"])
 def test_a_missing_answer_confines_nothing(rng, tmp_path, rules):
-    basis, made, possible = make_basis(rng, tmp_path, RULES[rules], draws=1)
+    posterior, made, possible = make_posterior(rng, tmp_path, RULES[rules], draws=1)
     codes = np.array([[0, 0, -1, 2], [1, -1, 0, 0], [-1, 1, -1, 2], [-1, -1, -1, -1]], np.int32)
-    boxes = None if basis.zeros is None else basis.zeros.possible
+    boxes = None if posterior.zeros is None else posterior.zeros.possible
     events = make_events(codes, leave_out(LEVELS, None), LEVELS, boxes)
-    found = find_event_probabilities(rng, get_kept(basis, 0), events, {})
+    found = predict(rng, posterior.draws[0][0], events, no_rules()).q
     draw, model = made[0]
     for row, value in zip(codes.tolist(), found, strict=True):
         cells = [c for c in possible if all(known in (-1, x) for known, x in zip(row, c, strict=True))]
@@ -194,12 +186,12 @@ def test_a_missing_answer_confines_nothing(rng, tmp_path, rules):
 
 def test_with_very_many_variables_probabilities_are_estimated(rng, tmp_path, monkeypatch):
     """As in a run; unbiased, so the mean of many estimates is held to its own error."""
-    basis, _, _ = make_basis(rng, tmp_path, RULES["one box"], draws=1)
-    question = ask(basis, leave_out(LEVELS, 3))
-    kept = get_kept(basis, 0)
-    exact = find_event_probabilities(rng, kept, question.events, {})
+    posterior, _, _ = make_posterior(rng, tmp_path, RULES["one box"], draws=1)
+    release = prepare_release(posterior, leave_out(LEVELS, 3))
+    draw, rules = posterior.draws[0][0], posterior.rules
+    exact = predict(rng, draw, release.events, rules).q
     monkeypatch.setattr("keyhole.sampling.predict.EXACT_STEPS", 0)
-    batches = np.array([find_event_probabilities(rng, kept, question.events, {}) for _ in range(60)])
+    batches = np.array([predict(rng, draw, release.events, rules).q for _ in range(60)])
     error = batches.std(axis=0, ddof=1) / np.sqrt(60)
     assert (error > 0).any()
     assert (np.abs(batches.mean(axis=0) - exact) < 4.5 * error + 1e-12).all()

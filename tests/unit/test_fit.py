@@ -24,6 +24,7 @@ from keyhole.risk.fit import (
     left_out,
 )
 from keyhole.sampling import Trace
+from keyhole.sampling.predict import make_draw
 from keyhole.sampling.predictive import draw_replicates
 from keyhole.settings import make_settings
 
@@ -39,15 +40,12 @@ def make_records(codes) -> Records:
 
 def make_trace(weight, level_profile, record=(2.0, 1.0), sweeps=1) -> Trace:
     """A trace that is sure of its parameters: two chains with three equal draws."""
-    shape = (2, 3)
-    kept = {
-        "weight": np.broadcast_to(weight, (*shape, len(weight))).copy(),
-        "level_profile": np.broadcast_to(level_profile, (*shape, *level_profile.shape)).astype(np.float32),
-        "record_concentration": np.broadcast_to(record, (*shape, 2)).copy(),
-        "shared_concentration": np.ones((*shape, 1)),
-    }
+    profiles = level_profile.astype(np.float32)
+    draw = make_draw(np.asarray(weight), profiles, np.array(record), np.ones(1), False, len(LEVELS))
     none = np.zeros((2, 3, 1), np.float32)
-    return Trace((1, 5), sweeps, 0, 3, {}, none, none, 1, kept, "exact", None, "gates", {}, 400, people=100)
+    return Trace(
+        (1, 5), sweeps, 0, 3, {}, none, none, 1, ((draw,) * 3,) * 2, "exact", None, "gates", {}, 400, people=100
+    )
 
 
 def draw_parameters(rng, profiles=4, spread=0.5):

@@ -17,13 +17,13 @@ from keyhole.cli import main
 from keyhole.data import SourceOptions, count_cells, encode, read_microdata
 from keyhole.errors import SettingsError
 from keyhole.kernels.missing import draw_missing
-from keyhole.risk.release import ask, get_kept
+from keyhole.risk.release import prepare_release
 from keyhole.sampling.events import leave_out
-from keyhole.sampling.predict import find_possible_share, find_probabilities
+from keyhole.sampling.predict import predict
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import Settings, make_settings
 from tests.oracle import plain_cell_probability
-from tests.unit.test_coarser import LEVELS, OTHERS, RULES, make_basis
+from tests.unit.test_coarser import LEVELS, OTHERS, RULES, make_posterior
 
 QUICK = {"chains": 2, "max_sweeps": 40, "seed": 4}
 
@@ -59,46 +59,47 @@ def test_records_are_compared_on_what_both_have(rows):
 @pytest.mark.parametrize("rules", RULES)
 def test_a_cell_is_all_cells_that_agree_with_what_the_record_has(rng, tmp_path, rules, finite):
     """Against the oracle's sum over the whole table."""
-    basis, made, possible = make_basis(rng, tmp_path, RULES[rules], finite, records=12)
-    codes = basis.microdata.codes.copy()
+    posterior, made, possible = make_posterior(rng, tmp_path, RULES[rules], finite, records=12)
+    codes = posterior.microdata.codes.copy()
     codes[rng.random(codes.shape) < 0.3] = -1
     codes[0] = [0, -1, -1, -1]
     codes[1] = possible[-1]
-    records = encode(replace(basis.microdata, codes=codes))
+    records = encode(replace(posterior.microdata, codes=codes))
     chosen = make_settings(model="mixed") if finite else Settings()
-    problem = make_problem(records, np.arange(len(codes)), 100, chosen, basis.zeros)
+    problem = make_problem(records, np.arange(len(codes)), 100, chosen, posterior.zeros)
     everything = list(itertools.product(*map(range, LEVELS)))
     for number, (draw, model) in enumerate(made):
-        kept = get_kept(basis, number)
-        found, error = find_probabilities(rng, problem, kept, None)
+        found = predict(rng, posterior.draws[0][number], problem.cells, problem.prior.rules)
         table = {cell: plain_cell_probability(draw, model, cell) for cell in everything}
         among = sum(table[cell] for cell in possible)
         truth = [sum(table[cell] for cell in possible if agree(row, cell)) / among for row in codes.tolist()]
-        assert error == 0.0
-        assert found / find_possible_share(problem, kept) == pytest.approx(truth, rel=1e-9)
+        assert found.error == 0.0
+        assert found.q == pytest.approx(truth, rel=1e-9)
 
 
 def test_a_record_that_has_no_answer_left_counts_among_the_others(rng, tmp_path):
-    basis, _, _ = make_basis(rng, tmp_path, None)
-    codes = basis.microdata.codes.copy()
+    posterior, _, _ = make_posterior(rng, tmp_path, None)
+    codes = posterior.microdata.codes.copy()
     codes[3] = [1, -1, -1, -1]
-    question = ask(replace(basis, microdata=replace(basis.microdata, codes=codes)), leave_out(LEVELS, 0))
-    assert question.people == OTHERS + 1
-    assert 3 not in question.unique_record
+    release = prepare_release(
+        replace(posterior, microdata=replace(posterior.microdata, codes=codes)), leave_out(LEVELS, 0)
+    )
+    assert release.people == OTHERS + 1
+    assert 3 not in release.unique_record
 
 
 def test_missing_answers_are_drawn_among_what_leaves_the_record_possible(rng, tmp_path):
     """Joint frequencies of all missing answers of two records, against every way to fill them."""
-    basis, _, possible = make_basis(rng, tmp_path, RULES["several"])
-    codes = basis.microdata.codes[:2].copy()
+    posterior, _, possible = make_posterior(rng, tmp_path, RULES["several"])
+    codes = posterior.microdata.codes[:2].copy()
     codes[0, [0, 1, 3]] = -1
     codes[1, 1:] = -1
-    records = encode(replace(basis.microdata, codes=codes))
-    problem = make_problem(records, np.arange(2), 100, Settings(), basis.zeros)
+    records = encode(replace(posterior.microdata, codes=codes))
+    problem = make_problem(records, np.arange(2), 100, Settings(), posterior.zeros)
     assert problem.records.answer_total.tolist() == [4, 4]
     seat = np.array([[0, 1, 0, 2], [0, 0, 1, 1]], np.uint8)
     label = np.array([[2, 0, 1, 0], [1, 2, 0, 0]], np.int32)
-    profile = np.ascontiguousarray(basis.kept["level_profile"][0, 0])
+    profile = np.ascontiguousarray(posterior.draws[0][0].level_profile)
     start = records.level_start
     expected = [{}, {}]
     for i, cell in itertools.product(range(2), possible):

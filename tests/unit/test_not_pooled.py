@@ -16,7 +16,7 @@ from keyhole.risk import attribution, check_half, diagnose, summarise_risk
 from keyhole.risk import half_sample as self_check
 from keyhole.risk.advice import describe_remedy
 from keyhole.risk.households import find_household_risk
-from keyhole.risk.release import FEWEST_TO_GRADE, answer, ask, grade_release
+from keyhole.risk.release import FEWEST_TO_GRADE, evaluate_release, grade_release, prepare_release
 from keyhole.sampling import Trace
 from keyhole.sampling.events import leave_out
 from keyhole.settings import make_settings
@@ -84,7 +84,7 @@ def test_the_half_sample_check_pools_only_chains_that_agree(rng, monkeypatch, ce
     assert found.message.endswith("(The chains of this check had too little time to agree.)") != agree
 
 
-# Coarser releases and what each variable carries.
+# ReleaseRisk releases and what each variable carries.
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +93,11 @@ def run() -> keyhole.Assessment:
 
 
 def test_a_coarser_release_has_the_envelope_over_chains(run):
-    basis = replace(run._basis, grade="not converged")
-    question = ask(basis, leave_out(basis.microdata.levels, 3))
-    found = answer(basis, question)
+    posterior = replace(run._posterior, grade="not converged")
+    release = prepare_release(posterior, leave_out(posterior.microdata.levels, 3))
+    found = evaluate_release(posterior, release)
     alone = [
-        answer(replace(basis, kept={name: array[[chain]] for name, array in basis.kept.items()}), question)
-        for chain in range(2)
+        evaluate_release(replace(posterior, draws=posterior.draws[chain : chain + 1]), release) for chain in range(2)
     ]
     assert found.grade == "not converged"
     for name in ("tau1", "tau2"):
@@ -107,7 +106,7 @@ def test_a_coarser_release_has_the_envelope_over_chains(run):
         ends = widest([getattr(one, name).interval for one in alone])
         # tau2 is not a whole number: its law is kept on a grid, which all chains share.
         assert measure.interval == pytest.approx(ends, abs=0.0 if name == "tau1" else 0.02)
-    pooled = answer(replace(basis, grade="converged"), question)
+    pooled = evaluate_release(replace(posterior, grade="converged"), release)
     assert pooled.tau1.mean == found.tau1.mean
     assert pooled.tau1.interval[1] <= found.tau1.interval[1]
 
@@ -115,13 +114,13 @@ def test_a_coarser_release_has_the_envelope_over_chains(run):
 def test_the_attribution_has_the_envelope_over_chains(run, rng):
     told = {}
     for grade in ("converged", "not converged"):
-        basis = replace(run._basis, grade=grade)
+        posterior = replace(run._posterior, grade=grade)
         risk = summarise_risk(make_trace(rng, [12, 12]), grade)
         r = np.full(run.summary["input"]["sample_uniques"], 0.1)
         unique = np.flatnonzero(run.records["sample_unique"].to_numpy())
         steps = SimpleNamespace(sweeps=60, spacing=3, starts=(1, 5))
-        shares, draws = attribution.attribute_risk(basis, unique, replace(risk, r1=r, r2=r), steps)
-        assert draws >= min(attribution.FEWEST_DRAWS, int(np.prod(basis.draws)))
+        shares, draws = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), steps)
+        assert draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.draws)))
         told[grade] = shares
     for agree, apart in zip(told["converged"], told["not converged"], strict=True):
         assert agree.share_tau1 == apart.share_tau1

@@ -11,6 +11,7 @@ from keyhole.kernels.state import Records, no_rules
 from keyhole.risk.diagnosis import weigh_groups
 from keyhole.risk.stacking import choose_cells, find_log_densities, leave_one_out, maximise_score, weigh_chains
 from keyhole.sampling import Trace, run_chains
+from keyhole.sampling.events import describe_cells
 from keyhole.sampling.layout import make_rules
 from keyhole.settings import make_settings
 from keyhole.zeros import Zeros, read_zeros
@@ -54,16 +55,16 @@ def trace(records) -> Trace:
 
 @pytest.mark.parametrize("case", ["hdp", "mixed", "rules"])
 def test_probabilities_from_a_trace_are_those_behind_its_risks(case, records, trace, zeros):
-    finite, rules = case == "mixed", no_rules()
+    rules = no_rules()
     if case == "mixed":
         trace = run(records, model="mixed", profiles=5)
     if case == "rules":
         trace = run(records, zeros)
         rules = make_rules(zeros.impossible, zeros.possible, records.level_start)
-    cells = records.level[find_uniques(records)]
+    cells = describe_cells(records.level[find_uniques(records)], records.level_start, None)
     draws = np.arange(trace.r1.shape[1])
-    assert trace.kept["weight"].shape[1] == len(draws)
-    found = find_log_densities(trace, draws, cells, rules, finite)
+    assert len(trace.draws[0]) == len(draws)
+    found = find_log_densities(trace, draws, cells, rules)
     r1 = np.exp((PEOPLE - len(records.level)) * np.log1p(-np.exp(found)))
     # Profiles and risks are kept with seven digits.
     assert np.allclose(r1.transpose(0, 2, 1), trace.r1, rtol=1e-4, atol=1e-7)
@@ -119,10 +120,8 @@ def test_weights_do_not_depend_on_the_order_of_chains(rng):
 
 
 def test_a_chain_that_predicts_badly_has_hardly_any_weight(records, trace):
-    kept = dict(trace.kept)
-    kept["level_profile"] = kept["level_profile"].copy()
-    kept["level_profile"][1] = 0.25
-    found = weigh_chains(replace(trace, kept=kept), records, None, False)
+    flat = tuple(draw._replace(level_profile=np.full_like(draw.level_profile, 0.25)) for draw in trace.draws[1])
+    found = weigh_chains(replace(trace, draws=(trace.draws[0], flat)), records, no_rules())
     # A little of "every cell is as likely" helps with the odd record, so the weight need not be zero.
     assert found.weights[0] > 0.9
     # All draws are held in so short a run, so the law's mean is that of E(tau | draw).
@@ -144,19 +143,19 @@ def test_weights_of_groups_add_up(records, trace):
 
     found = diagnose(trace)
     apart = replace(found, modes=2, groups=tuple(replace(found.groups[0], chains=(chain,)) for chain in (1, 2)))
-    weighed = weigh_groups(apart, trace, records, None, make_settings(**SHORT))
+    weighed = weigh_groups(apart, trace, records, None)
     assert sum(group.stacking for group in weighed.groups) == pytest.approx(1.0)
     assert [group.stacking for group in weighed.groups] == pytest.approx(weighed.stacking.weights)
-    assert weigh_groups(replace(apart, modes=1), trace, records, None, make_settings(**SHORT)).stacking is None
+    assert weigh_groups(replace(apart, modes=1), trace, records, None).stacking is None
 
 
 def test_too_few_draws_or_too_many_variables_give_no_weights(records, trace):
-    few = replace(trace, kept={name: array[:, :24] for name, array in trace.kept.items()})
-    assert weigh_chains(few, records, None, False) is None
+    few = replace(trace, draws=tuple(chain[:24] for chain in trace.draws))
+    assert weigh_chains(few, records, no_rules()) is None
     wide = Records(np.zeros((5, 20), np.int32), np.full(5, 20), np.arange(21))
-    assert weigh_chains(trace, wide, None, False) is None
+    assert weigh_chains(trace, wide, no_rules()) is None
     blank = Records(np.full_like(records.level, -1), np.zeros_like(records.answer_total), records.level_start)
-    assert weigh_chains(trace, blank, None, False) is None
+    assert weigh_chains(trace, blank, no_rules()) is None
 
 
 def test_cells_are_those_of_complete_records_spread_over_the_file(rng):

@@ -37,6 +37,11 @@ def pose(records=None, **options):
     return make_problem(records or found, unique, population, make_settings(**SHORT | options), make_rules())
 
 
+def shorten_start(problem, sweeps):
+    first, last = problem.phases
+    return replace(problem, phases=(replace(first, sweeps=sweeps), last))
+
+
 def start(problem, profiles=5):
     return find_position(start_chain(0, profiles, np.random.SeedSequence(7), problem))
 
@@ -55,7 +60,7 @@ def test_what_paper_keeps_fixed_is_learned_at_the_start_only(model, rules):
     settings = make_settings(**SHORT | {"model": model, "prior": "paper"})
     problem = make_problem(records, unique, population, settings, rules)
     assert problem.start_sweeps == START_SWEEPS
-    problem = replace(problem, start_sweeps=20)
+    problem = shorten_start(problem, 20)
     fixed, _ = start_state(np.random.default_rng(1), records, problem.prior, 5)
     names = ["base_strength", "base_level", *([] if model == "mixed" else ["record_concentration", "seating"])]
     position = start(problem)
@@ -81,25 +86,23 @@ def test_large_files_have_a_shorter_start():
 
 
 def test_nobody_is_imputed_before_the_rules_hold():
-    problem = replace(pose(), start_sweeps=30)
+    problem = shorten_start(pose(), 30)
     position = start(problem)
-    assert position.since == -30
+    assert (position.phase, position.since) == (0, 0)
     imputed = []
     for made in range(1, 61):
         position = run_block(problem, position, 100, (1, 1), 0.0).position
         imputed.append(int(position.state.impossible_total[0]))
-        expected = made - 30
-        assert (position.draws, position.since) == (
-            max(expected, 0) // problem.spacing,
-            min(expected, expected % problem.spacing),
-        )
+        phase, since = (0, made) if made < 30 else (1, (made - 30) % problem.spacing)
+        draws = max(made - 30, 0) // problem.spacing
+        assert (position.phase, position.draws, position.since) == (phase, draws, since)
     assert not any(imputed[:30])
     assert any(imputed[30:])
 
 
 @pytest.mark.parametrize("model", ["hdp", "mixed"])
 def test_a_start_is_the_same_sweep_by_sweep(model):
-    problem = replace(pose(model=model), start_sweeps=10)
+    problem = shorten_start(pose(model=model), 10)
     whole = run_block(problem, start(problem), 4, (1, 1), FOREVER)
     position = start(problem)
     while position.draws < 4:
@@ -112,7 +115,7 @@ def test_missing_answers_are_drawn_at_the_start_too():
     records, _, _ = make_data()
     level = records.level.copy()
     level[::4, 1] = -1
-    problem = replace(pose(Records(level, (level >= 0).sum(axis=1), records.level_start)), start_sweeps=10)
+    problem = shorten_start(pose(Records(level, (level >= 0).sum(axis=1), records.level_start)), 10)
     state = run_block(problem, start(problem), 1, (1, 1), FOREVER).position.state
     assert state.table_size.sum() == level.size
     used = int(state.profile_total[0])

@@ -6,7 +6,7 @@ people of box c, with answers only where the box confines them. Their seatings f
 the n_c people choose their number of blocks b with weights V(f, b) A(all, b), then those with a set S left to seat in
 b blocks choose the block T that holds min(S) with weights (|T| - 1)! phi(T) A(S - T, b - 1). Each is a multinomial, and
 counts that reach the same (S, b) merge. Blocks of a type choose profiles with weights beta_k prod theta_{j,A}: again a
-multinomial. Which level of its set an answer has is drawn last (imputed_answers.py). A block is a table of its profile.
+multinomial. Which level of its set an answer has is drawn last (augmentation.py). A block is a table of its profile.
 
 Levels of the imputed answers (docs/model.md section 5).
 

@@ -1,7 +1,7 @@
 """What profiles have in common (`adaptive`, docs/model.md section 2): base_strength lambda_j and base_level pi_j.
 
 theta is integrated out of both, so they are drawn before it.
-lambda_j: slice step on its logarithm (densities.py).
+lambda_j: slice step on its logarithm (concentrations.py).
 pi_j: l_kjx ~ number of tables of a Chinese restaurant with N_kjx customers and concentration lambda_j pi_jx,
       then pi_j ~ Dirichlet(1 + sum_k l_kjx).
 """

@@ -5,7 +5,7 @@ For each table of each record, its answers moving together:
     a new profile    with weight  beta_0 prod over its answers of pi_v.
 Without this block move the chain hardly mixes.
 
-A profile whose only table is being relabelled is forgotten first (openings.py says why). The loop over tables is one
+A profile whose only table is being relabelled is forgotten first (profiles.py says why). The loop over tables is one
 long function for the same reason as in seats.py.
 """
 

@@ -11,9 +11,9 @@ H: records without a missing answer that sit only at profiles with beta_k >= 2 /
 are depends on G_0 alone (sticks are broken until the remainder is smaller), and who belongs to H is the same before
 and after.
 
-A random walk of alpha, or of (a, b), with the seats of most records integrated out (memberships.py).
+A random walk of alpha, or of (a, b), with the seats of most records integrated out (marginal_seats.py).
 
-Where records sit, drawn anew at once from sums over all seatings (memberships.py): first how many tables each has,
+Where records sit, drawn anew at once from sums over all seatings (marginal_seats.py): first how many tables each has,
 then the blocks of answers, then the profile of each block.
 """
 
@@ -38,7 +38,7 @@ def log_concentrations(x, y, finite, first, second, seating, table, group_size, 
     """Return the log density of log alpha, or of (log a / b, log a); `seating` becomes its V.
 
     table: people whose seats are given, by answers and tables. groups, group_size, sums: records whose seats are
-    integrated out (memberships.py).
+    integrated out (marginal_seats.py).
     """
     if finite:
         fill_shared_seating(math.exp(x), seating)

@@ -6,7 +6,7 @@ For answer (i, j) of level v, all other seats fixed, m tables left in the record
 its label by the terms of that sum. s_t = table_size, V = seating, f = answers that the record has.
 The concentration alpha_i is integrated out: it appears only through V.
 
-A profile whose only table is being left is forgotten first (openings.py says why).
+A profile whose only table is being left is forgotten first (profiles.py says why).
 
 The loop over answers is one long function on purpose: Numba counts references at every call that passes an array,
 which made it four times slower when its three parts were functions. It comes back when a profile must be

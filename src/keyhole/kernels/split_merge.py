@@ -1,4 +1,4 @@
-"""Split, merge and part anew: docs/model.md section 3. Jain-Neal with tables as observations, launched as in sides.py.
+"""Split, merge and part anew: docs/model.md section 3. Jain-Neal with tables as observations, launched as in split_merge.py.
 
 beta and theta are integrated out, so they are stale afterwards: they must be drawn anew before anything reads
 them. Table a is picked at random. Then, with probability 1/4, 1/4 and 1/2,
@@ -21,7 +21,7 @@ of the new and the old state; the last term because b is picked from those table
 
 Only without rules: imputed people hold profiles together, and what moves records alone is refused.
 
-Who takes part in a split or merge, and at which side: docs/model.md section 3 (splitmerge.py has the rest).
+Who takes part in a split or merge, and at which side: docs/model.md section 3 (split_merge.py has the rest).
 
 Tables of records choose one after the other, in random order, with odds given what the sides hold so far (Dahl's
 sequential allocation). That is only the launching state of Jain and Neal (2004): further scans let every table choose

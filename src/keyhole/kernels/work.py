@@ -17,11 +17,11 @@ GROW = 2  # stopped before a sweep that may need more room: enlarge the state an
 NOT_A_NUMBER = 3
 
 MOST_VARIABLES = 12
-"""With more the sums of memberships.py would cost more than they give."""
+"""With more the sums of marginal_seats.py would cost more than they give."""
 
 
 class Members(NamedTuple):
-    """Scratch for memberships.py; without rows when there are too many variables for it.
+    """Scratch for marginal_seats.py; without rows when there are too many variables for it.
 
     slots : int64 (power of two above 2 n,)
         Groups of equal records by hash, -1 where there is none.

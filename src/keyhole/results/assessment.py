@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
-from keyhole.risk.release import Basis, Coarser, answer, ask, make_coarsening
+from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
 CHAIN_QUANTITIES = ("log_likelihood",)
@@ -37,8 +37,8 @@ class Assessment:
     draws: dict[str, NDArray[np.float64]]
     profiles: dict[str, NDArray[Any]]
     manifest: dict[str, Any]
-    # The records, for questions that need them; never written, so a loaded folder has none.
-    _basis: Basis | None = field(default=None, repr=False, compare=False)
+    # The records, for releases that need them; never written, so a loaded folder has none.
+    _posterior: Posterior | None = field(default=None, repr=False, compare=False)
 
     @property
     def grade(self) -> Grade:
@@ -56,17 +56,22 @@ class Assessment:
 
         write_results(self, Path(folder))
 
-    def what_if(self, drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None) -> Coarser:
+    def what_if(
+        self, drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None
+    ) -> ReleaseRisk:
         """Return the risk if variables were left out or categories merged, from the same draws.
 
         recode: for each variable lists of categories to merge; the others stay, as in {"AGE": [[1, 2], [3, 4, 5]]}.
         """
-        if self._basis is None:
+        if self._posterior is None:
             raise KeyholeError(
                 "what_if needs the records, which a result folder does not hold: "
                 "call assess on the data again, and ask what it returns."
             )
-        return answer(self._basis, ask(self._basis, make_coarsening(self._basis.microdata.variables, drop, recode)))
+        return evaluate_release(
+            self._posterior,
+            prepare_release(self._posterior, make_coarsening(self._posterior.microdata.variables, drop, recode)),
+        )
 
     def report(self, path: str | Path, internal: bool = False, title: str | None = None) -> None:
         """Write the report as one HTML page; an internal one holds rows and exact counts, for the owner only."""

@@ -8,7 +8,15 @@ import numpy as np
 
 from keyhole.kernels.state import Integers
 from keyhole.risk.measures import Measure, Risk
-from keyhole.risk.release import Basis, Coarser, Question, answer, ask, estimate_work, spread_draws
+from keyhole.risk.release import (
+    Posterior,
+    Release,
+    ReleaseRisk,
+    estimate_work,
+    evaluate_release,
+    prepare_release,
+    spread_draws,
+)
 from keyhole.sampling import Trace
 from keyhole.sampling.costs import sweep_cost
 from keyhole.sampling.events import leave_out
@@ -42,7 +50,7 @@ class VariableShare:
     name: str
     share_tau1: float
     share_tau2: float
-    without: Coarser
+    without: ReleaseRisk
     categories: tuple[CategoryShare, ...]
 
     def describe(self) -> dict[str, Any]:
@@ -58,25 +66,27 @@ class VariableShare:
         }
 
 
-def describe_attribution(basis: Basis, unique_record: Integers, risk: Risk, trace: Trace | None) -> dict[str, Any]:
+def describe_attribution(
+    posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None
+) -> dict[str, Any]:
     """The block `attribution`: for each variable what goes without it, and what its categories carry."""
-    shares, draws = attribute_risk(basis, unique_record, risk, trace)
+    shares, draws = attribute_risk(posterior, unique_record, risk, trace)
     return {"draws": draws, "variables": [share.describe() for share in shares]}
 
 
 def attribute_risk(
-    basis: Basis, unique_record: Integers, risk: Risk, trace: Trace | None
+    posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None
 ) -> tuple[tuple[VariableShare, ...], int]:
     """Leave each variable out in turn. Returns the shares and the number of draws that they rest on."""
-    levels = basis.microdata.levels
-    whole = ask(basis, leave_out(levels, None))
-    questions = [ask(basis, leave_out(levels, j)) for j in range(len(levels))]
-    draws = choose_draws(basis, whole, questions, trace)
-    full = answer(basis, whole, draws)
+    levels = posterior.microdata.levels
+    whole = prepare_release(posterior, leave_out(levels, None))
+    releases = [prepare_release(posterior, leave_out(levels, j)) for j in range(len(levels))]
+    draws = choose_draws(posterior, whole, releases, trace)
+    full = evaluate_release(posterior, whole, draws)
     shares = []
-    for j, variable in enumerate(basis.microdata.variables):
-        without = answer(basis, questions[j], draws)
-        code = basis.microdata.codes[unique_record, j]
+    for j, variable in enumerate(posterior.microdata.variables):
+        without = evaluate_release(posterior, releases[j], draws)
+        code = posterior.microdata.codes[unique_record, j]
         labels = variable.labels or (None,) * len(variable.categories)
         has = [code == x for x in range(len(variable.categories))]
         shares.append(
@@ -94,17 +104,17 @@ def attribute_risk(
     return tuple(shares), len(draws)
 
 
-def choose_draws(basis: Basis, whole: Question, questions: Sequence[Question], trace: Trace | None) -> list[int]:
+def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Release], trace: Trace | None) -> list[int]:
     """Choose kept draws, evenly spread, as many as fit in a share of the run. Sizes decide, never the clock."""
-    if trace is None or not basis.draws:
+    if trace is None or not posterior.draws:
         return []
-    n, variables = basis.microdata.codes.shape
+    n, variables = posterior.microdata.codes.shape
     sweeps = trace.sweeps * len(trace.starts)
-    sweep = sweep_cost(n, variables, basis.zeros is not None)
-    run = sweeps * (sweep + estimate_work(basis, whole) / trace.spacing)
-    work = sum(estimate_work(basis, question) for question in (whole, *questions))
+    sweep = sweep_cost(n, variables, posterior.zeros is not None)
+    run = sweeps * (sweep + estimate_work(posterior, whole) / trace.spacing)
+    work = sum(estimate_work(posterior, release) for release in (whole, *releases))
     wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
-    return spread_draws(basis.available, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
+    return spread_draws(posterior.available, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
 
 
 def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:

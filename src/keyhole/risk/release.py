@@ -89,8 +89,8 @@ ENOUGH_DRAWS = 200
 
 
 @dataclass(frozen=True)
-class Basis:
-    """What questions about coarser releases need.
+class Posterior:
+    """What releases about coarser releases need.
 
     people: M, those outside the sample; draws: as in Trace, none when nothing had to be sampled.
     workers: draws evaluated at once, which changes no number.
@@ -118,7 +118,7 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Coarser:
+class ReleaseRisk:
     """The risk of a coarser release.
 
     sample_uniques: records alone in the coarser sample; unique_row: their rows, from 1; r1, r2: their mean risks.
@@ -137,7 +137,7 @@ class Coarser:
 
 
 @dataclass(frozen=True)
-class Question:
+class Release:
     """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of.
 
     people: those who may share their cells: outside the sample, or records that have no answer left.
@@ -148,14 +148,16 @@ class Question:
     people: int
 
 
-def ask(basis: Basis, coarsening: Coarsening) -> Question:
+def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
     """Count the coarse cells of the records and prepare the events of those that hold one record."""
-    codes = coarsening.apply(basis.microdata.codes)
+    codes = coarsening.apply(posterior.microdata.codes)
     counts = count_cells(codes)
     unique = counts.unique_record
-    possible = None if basis.zeros is None or not len(basis.zeros.impossible) else basis.zeros.possible
-    return Question(
-        unique, make_events(codes[unique], coarsening, basis.microdata.levels, possible), basis.people + counts.blank
+    possible = None if posterior.zeros is None or not len(posterior.zeros.impossible) else posterior.zeros.possible
+    return Release(
+        unique,
+        make_events(codes[unique], coarsening, posterior.microdata.levels, possible),
+        posterior.people + counts.blank,
     )
 
 
@@ -166,26 +168,26 @@ def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
     return [int(chain * draws + x) for chain in range(chains) for x in place]
 
 
-def answer(basis: Basis, question: Question, draws: Sequence[int] | None = None) -> Coarser:
+def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int] | None = None) -> ReleaseRisk:
     """Evaluate a coarser release on these kept draws, by number; without a choice, on some hundred of them."""
-    uniques = len(question.unique_record)
-    rows = basis.microdata.record_row[question.unique_record] + 1
-    if not basis.draws or not uniques:
+    uniques = len(release.unique_record)
+    rows = posterior.microdata.record_row[release.unique_record] + 1
+    if not posterior.draws or not uniques:
         one = np.ones(uniques)
         sure = certain_measure(float(uniques))
-        return Coarser(sure, sure, uniques, rows, one, one, 0)
-    chosen = spread_draws(basis.available, ENOUGH_DRAWS) if draws is None else draws
-    found = _evaluate(basis, question, chosen)
-    by_chain = (len(basis.draws), -1)
+        return ReleaseRisk(sure, sure, uniques, rows, one, one, 0)
+    chosen = spread_draws(posterior.available, ENOUGH_DRAWS) if draws is None else draws
+    found = _evaluate(posterior, release, chosen)
+    by_chain = (len(posterior.draws), -1)
     r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
     expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
     variance = [np.array([draw.variance[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
     # The law takes longest with many uniques: fewer draws then give it.
     place = np.linspace(0, r1.shape[1] - 1, min(count_laws(len(r1), uniques, variance[0].mean()), r1.shape[1]))
     few = np.unique(place.astype(int))
-    grade = grade_release(basis.grade, expected, variance)
-    return Coarser(
-        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], question.people, variance[0][:, few]), expected[0], grade),
+    grade = grade_release(posterior.grade, expected, variance)
+    return ReleaseRisk(
+        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], release.people, variance[0][:, few]), expected[0], grade),
         tau2=measure(law_of_matches(expected[1], variance[1], uniques), expected[1], grade),
         sample_uniques=uniques,
         unique_row=rows,
@@ -208,17 +210,17 @@ def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Flo
     return fit if all(gate.usable for gate in gates) else "not converged"
 
 
-def estimate_work(basis: Basis, question: Question) -> float:
+def estimate_work(posterior: Posterior, release: Release) -> float:
     """Return the nanoseconds that one draw takes, about."""
-    profiles = max((len(draw.weight) for chain in basis.draws for draw in chain), default=0)
-    shapes = [part.row.shape for part in question.events.parts]
+    profiles = max((len(draw.weight) for chain in posterior.draws for draw in chain), default=0)
+    shapes = [part.row.shape for part in release.events.parts]
     return float(sum(events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
 
 
-def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[Measured]:
+def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
     """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
-    workers = max(min(basis.workers or os.cpu_count() or 1, len(draws)), 1)
-    rules, each = basis.rules, basis.available[1]
+    workers = max(min(posterior.workers or os.cpu_count() or 1, len(draws)), 1)
+    rules, each = posterior.rules, posterior.available[1]
     stopped = threading.Event()
 
     def run(first: int) -> list[Measured]:
@@ -227,9 +229,9 @@ def _evaluate(basis: Basis, question: Question, draws: Sequence[int]) -> list[Me
         for number in draws[first::workers]:
             if stopped.is_set():
                 break
-            rng = np.random.default_rng(make_seeds(basis.seed, RELEASE, number))
-            draw = basis.draws[number // each][number % each]
-            found.append(measure_cells(predict(rng, draw, question.events, rules, scratch).q, question.people))
+            rng = np.random.default_rng(make_seeds(posterior.seed, RELEASE, number))
+            draw = posterior.draws[number // each][number % each]
+            found.append(measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.people))
         return found
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
