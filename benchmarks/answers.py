@@ -14,7 +14,7 @@ from benchmarks.plain import time_plain_sweep
 from benchmarks.samples import ADULT_LEVELS, TEN_LEVELS, simulate_records
 from benchmarks.steps import Watches, make_timed_sweeps, run_one
 from keyhole.data import count_cells
-from keyhole.kernels.concentrations import fill_seating
+from keyhole.kernels.concentrations import fill_eppf
 from keyhole.sampling.chain import Chain, advance, start_chain
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.settings import Settings
@@ -90,7 +90,7 @@ def measure_answers(n: int, levels: list[int], seconds: float, plain: bool = Tru
 def hold_concentration(chain: Chain, problem: Problem) -> None:
     """Put the concentration back, and V with it."""
     chain.state.shared_concentration[0] = CONCENTRATION
-    fill_seating(chain.rng, problem.records, problem.prior, chain.state, chain.work)
+    fill_eppf(chain.rng, problem.records, problem.prior, chain.state, chain.work)
 
 
 def measure_large(n: int) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def run_large(n: int) -> dict[str, Any]:
         **row,
         "uniques": len(unique),
         "seconds_of_first_draw": watch.cpu,
-        "sweeps_of_first_draw": problem.spacing,
+        "sweeps_of_first_draw": problem.thin,
         "peak_megabytes": peak_megabytes(),
     }
 

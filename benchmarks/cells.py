@@ -8,7 +8,7 @@ from tests.oracle.model import Draw, Hyper, Model
 
 from benchmarks.clock import time_repeatedly
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.eppf import fill_mixed_seating
+from keyhole.kernels.eppf import fill_random_alpha_eppf
 
 PROFILES = 20
 CATEGORIES = 4
@@ -45,8 +45,8 @@ def measure_cells(variables: int, seconds: float, widest_plain: int) -> dict[str
     weight = rng.dirichlet(np.ones(PROFILES))
     theta = rng.dirichlet(np.ones(CATEGORIES), size=(PROFILES, variables))
     level_profile = np.ascontiguousarray(theta.reshape(PROFILES, -1).T)
-    seating = np.zeros((variables + 1, variables + 2))
-    fill_mixed_seating(2.0, 1.0, seating)
+    eppf = np.zeros((variables + 1, variables + 2))
+    fill_random_alpha_eppf(2.0, 1.0, eppf)
     cell = rng.integers(CATEGORIES, size=(CELLS, variables))
     cell_level = (cell + CATEGORIES * np.arange(variables)).astype(np.int32)
     if variables > 12:
@@ -55,7 +55,7 @@ def measure_cells(variables: int, seconds: float, widest_plain: int) -> dict[str
     work = make_cell_work(variables, PROFILES)
 
     def find() -> None:
-        cell_probabilities(weight, level_profile, PROFILES, seating, cell_level, work, out)
+        cell_probabilities(weight, level_profile, PROFILES, eppf, cell_level, work, out)
 
     find()
     watch = time_repeatedly(find, seconds)

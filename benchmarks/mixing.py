@@ -50,7 +50,7 @@ def measure_sample(sample: Sample, prior: str, problem: Problem, seconds: float)
     effective = {
         name: effective_draws(np.array([[draw[name] for draw in draws]]), "bulk") for name in ("tau1", "tau1_expected")
     }
-    sweeps = len(draws) * problem.spacing
+    sweeps = len(draws) * problem.thin
     sweep = time_sweeps(chain, problem, seconds / 4)
     row = {
         "file": sample.name,
@@ -68,7 +68,7 @@ def measure_sample(sample: Sample, prior: str, problem: Problem, seconds: float)
         "tau1_mean": float(np.mean([draw["tau1"] for draw in draws])),
         "draws": len(draws),
         "sweeps": sweeps,
-        "spacing": problem.spacing,
+        "spacing": problem.thin,
         "share_of_risk": max(1.0 - sweeps * sweep / watch.cpu, 0.0),
         "settling_draws": first,
         "settling_cpu_seconds": settling.cpu,

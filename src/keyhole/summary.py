@@ -66,7 +66,7 @@ def explain_risk(
     if design.weight is not None and weights is not None:
         blocks["weights"] = describe_weights(weights, design.weight, summed)
     if trace is not None:
-        people = posterior.people + len(posterior.microdata.codes)
+        people = posterior.n_unseen + len(posterior.microdata.codes)
         blocks["comparators"] = estimate_quickly(
             make_sample(posterior.microdata, people, posterior.zeros, weights, counts)
         )
@@ -174,8 +174,8 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
             "chains": settings.chains,
             "start_sweeps": trace.start_sweeps,
             "sweeps": trace.sweeps,
-            "warm_up": trace.warm_up,
-            "spacing": trace.spacing,
+            "warm_up": trace.burn_in,
+            "spacing": trace.thin,
             "starts": list(trace.starts),
             "stopped": trace.stopped,
             "by_chain": [

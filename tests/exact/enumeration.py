@@ -151,8 +151,8 @@ def enumerate_case(case: Case, capacity: int = 24) -> Enumeration:
     log_weight = log_weight[log_weight > -math.inf]
     weight = np.exp(log_weight - log_weight.max())
     pool = empty_pool(len(seatings), len(case.data), case.model.levels, capacity)
-    for r, seating in enumerate(seatings):
-        write_state(case, seating, State(*(field[r] for field in pool.state)))
+    for r, eppf in enumerate(seatings):
+        write_state(case, eppf, State(*(field[r] for field in pool.state)))
     pool.state.weight_concentration[:] = case.hyper.gamma
     pool.state.record_concentration[:] = case.hyper.record
     pool.state.shared_concentration[:] = case.hyper.alpha

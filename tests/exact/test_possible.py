@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from keyhole.kernels.cells import make_cell_work
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.population import draw_possible_people
 from keyhole.kernels.state import no_rules
 from keyhole.sampling.layout import make_rules
@@ -43,14 +43,14 @@ def draw_cells(rng, draw: Draw, model: Model, rules, people: int, record=None) -
     """Count the cells of people whom the kernel draws; `record` in place of the right (a, b), to plant an error."""
     weight = np.array([*draw.weight, draw.remainder])
     rows = [np.concatenate(theta) for theta in (*draw.theta, draw.hyper.base)]
-    seating = np.zeros((len(LEVELS) + 1, len(LEVELS) + 2))
+    eppf = np.zeros((len(LEVELS) + 1, len(LEVELS) + 2))
     if model.finite:
-        fill_shared_seating(draw.hyper.alpha, seating)
+        fill_fixed_alpha_eppf(draw.hyper.alpha, eppf)
     else:
-        fill_mixed_seating(*(record or draw.hyper.record), seating)
+        fill_random_alpha_eppf(*(record or draw.hyper.record), eppf)
     out = np.zeros((people, len(LEVELS)), np.int32)
     work = make_cell_work(3, len(weight))
-    draw_possible_people(rng, rules, weight, np.array(rows).T.copy(), len(weight), seating, START, work, out)
+    draw_possible_people(rng, rules, weight, np.array(rows).T.copy(), len(weight), eppf, START, work, out)
     return Counter(map(tuple, (out - START[:-1]).tolist()))
 
 

@@ -58,7 +58,7 @@ SEATING_STEPS = ("seats", "labels", "splits and merges")
 def enumerated(case: Case) -> Enumeration:
     """The enumeration of a case, with V filled."""
     found = enumerate_case(case)
-    run_step("seating", np.random.default_rng(0), case.prior, found.pool)
+    run_step("eppf", np.random.default_rng(0), case.prior, found.pool)
     return found
 
 
@@ -67,7 +67,7 @@ def p_value(rng, found, step, times=1, draws=DRAWS, start=None):
 
     def advance(rng, prior, pool):
         if found.case.learned:
-            run_step("seating", rng, prior, pool)  # V follows alpha, which each chain has drawn
+            run_step("eppf", rng, prior, pool)  # V follows alpha, which each chain has drawn
         run_step(step, rng, prior, pool, times)
 
     observed = count_states(rng, found, advance, draws, start)
@@ -100,5 +100,5 @@ def test_a_wrong_number_is_noticed(rng, step):
     found = enumerate_case(FIXED["2 records 3 variables"])
     found.pool.state.weight_concentration[:] *= 1.5
     found.pool.state.record_concentration[:, 0] *= 1.5
-    run_step("seating", rng, found.case.prior, found.pool)
+    run_step("eppf", rng, found.case.prior, found.pool)
     assert p_value(rng, found, step, times=2) < LEVEL

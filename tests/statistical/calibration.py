@@ -38,7 +38,7 @@ class Size:
 
     burn_in: int
     draws: int
-    spacing: int
+    thin: int
 
 
 def measure_state(state: State, records: Records, prior: Prior) -> list[float]:
@@ -97,7 +97,7 @@ def draw_truth(rng: np.random.Generator, setting: Setting, boxes: tuple[Box, ...
     while True:
         pool = empty_pool(1, people, setting.levels, 8 * (people * len(setting.levels) // 8 + 20))
         fill_pool(rng, setting.prior, setting.profiles, pool)
-        run_step("seating", rng, setting.prior, pool)
+        run_step("eppf", rng, setting.prior, pool)
         chosen = np.flatnonzero(find_possible(pool.level[0], pool.level_start, boxes))[: setting.records]
         if len(chosen) == setting.records:
             break
@@ -124,7 +124,7 @@ def rank_truth(
     below = np.zeros(len(QUANTITIES), np.int64)
     ties = np.zeros(len(QUANTITIES), np.int64)
     for _ in range(size.draws):
-        assert run_sweeps(rng, records, prior, Tuning(), state, work, size.spacing) == size.spacing
+        assert run_sweeps(rng, records, prior, Tuning(), state, work, size.thin) == size.thin
         drawn = [*predicted_risks(rng, state, records, prior, cells), *measure_state(state, records, prior)]
         below += np.array(drawn) < expected
         ties += np.array(drawn) == expected

@@ -55,7 +55,7 @@ def draw_pool(setting: Setting, replicates: int, seed: int) -> Pool:
     rng = np.random.default_rng(seed)
     pool = empty_pool(replicates, setting.records, setting.levels, setting.capacity)
     fill_pool(rng, setting.prior, setting.profiles, pool)
-    run_step("seating", rng, setting.prior, pool)
+    run_step("eppf", rng, setting.prior, pool)
     return pool
 
 

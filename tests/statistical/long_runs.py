@@ -25,7 +25,7 @@ def long_seed() -> int:
 
 
 @numba.njit
-def run_geweke(rng, prior, pool, work, sweeps, spacing, partitions, cell, out):
+def run_geweke(rng, prior, pool, work, sweeps, thin, partitions, cell, out):
     """Alternate a sweep and new data given the labels and profiles; measure every `spacing` sweeps."""
     state = one_state(pool.state, 0)
     level = pool.level[0]
@@ -34,20 +34,20 @@ def run_geweke(rng, prior, pool, work, sweeps, spacing, partitions, cell, out):
         run_sweep(rng, records, prior, Tuning(), state, work)
         state.level_count[:] = 0
         fill_answers(rng, pool.level_start, state, level)
-        if s % spacing == 0:
-            measure(prior, pool.level_start, state, level, partitions, cell, out[s // spacing])
+        if s % thin == 0:
+            measure(prior, pool.level_start, state, level, partitions, cell, out[s // thin])
 
 
-def geweke_sample(setting: Setting, sweeps: int, spacing: int, seed: int) -> NDArray[np.float64]:
+def geweke_sample(setting: Setting, sweeps: int, thin: int, seed: int) -> NDArray[np.float64]:
     """Quantities along one chain of the successive-conditional simulator, started from the prior."""
     rng = np.random.default_rng(seed)
     pool = empty_pool(1, setting.records, setting.levels, 160)
     fill_pool(rng, setting.prior, setting.profiles, pool)
-    run_step("seating", rng, setting.prior, pool)
+    run_step("eppf", rng, setting.prior, pool)
     work = make_pool_work(pool)
     partitions, cell = growth_strings(len(setting.levels)), pool.level_start[:-1]
-    out = np.empty((sweeps // spacing, measure_pool(setting.prior, pool).shape[1]))
-    run_geweke(rng, setting.prior, pool, work, sweeps, spacing, partitions, cell, out)
+    out = np.empty((sweeps // thin, measure_pool(setting.prior, pool).shape[1]))
+    run_geweke(rng, setting.prior, pool, work, sweeps, thin, partitions, cell, out)
     assert work.status[0] == 0
     return out
 

@@ -234,7 +234,7 @@ BUGS = (
     Bug(
         "tables drawn without V",
         "marginal_seats.py",
-        "total += state.seating[variables, b + 1] * member.sums[g, b]",
+        "total += state.eppf[variables, b + 1] * member.sums[g, b]",
         "total += member.sums[g, b]",
         MEMBERSHIPS,
     ),

@@ -43,8 +43,8 @@ def move(source: str, target: str, step: str, times: int, seed: int, finite: boo
     if (concentrations == concentrations[0]).all():
         # V is the copy's own: once for all replicates, it is slow without the compiler.
         first = Pool(State(*(field[:1] for field in pool.state)), pool.level[:1], pool.level_start)
-        run_step("seating", np.random.default_rng(0), prior, first)
-        pool.state.seating[:] = first.state.seating
+        run_step("eppf", np.random.default_rng(0), prior, first)
+        pool.state.eppf[:] = first.state.eppf
     try:
         run_step(step, np.random.default_rng(seed), prior, pool, times)
     except (ArithmeticError, AssertionError, LookupError, ValueError):

@@ -24,10 +24,10 @@ COUNTS = ZerosProbe("counts", "hdp three", 1, 1500)
 CONCENTRATIONS = ZerosProbe("concentrations", "mixed", 1, 800)
 REMAINDER = ZerosProbe("remainder", "hdp three", 1, 2000)
 
-SEAT_WEIGHT = """        rest_weight += seating[size, b] * cells.total[b - 1, 0]
+SEAT_WEIGHT = """        rest_weight += eppf[size, b] * cells.total[b - 1, 0]
     left_people = people
     for b in range(1, size + 1):
-        weight = seating[size, b] * cells.total[b - 1, 0]
+        weight = eppf[size, b] * cells.total[b - 1, 0]
 """
 
 ZEROS_BUGS = (
@@ -118,7 +118,7 @@ ZEROS_BUGS = (
     Bug(
         "concentrations without the imputed people",
         "concentrations.py",
-        "tables_by_length[f, m] = impossible_seating[f, m]",
+        "tables_by_length[f, m] = augmented_tables[f, m]",
         "tables_by_length[f, m] = 0",
         CONCENTRATIONS,
     ),
@@ -132,10 +132,10 @@ ZEROS_BUGS = (
     Bug(
         "profiles of imputed people forgotten before the next are imputed",
         "augmentation.py",
-        "    state.impossible_total[0] = 0\n",
+        "    state.augmented_total[0] = 0\n",
         "    from keyhole.kernels.profiles import drop_empty_profiles\n"
         "    drop_empty_profiles(rng, records, prior, state, work)\n"
-        "    state.impossible_total[0] = 0\n",
+        "    state.augmented_total[0] = 0\n",
         COUNTS,
     ),
 )

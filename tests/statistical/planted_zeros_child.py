@@ -69,7 +69,7 @@ def impute(rng, records, prior, state, work):
 
 def finish(rng, records, prior, state, work):
     """Complete the counts, then draw the parameters that they inform."""
-    zeros.draw_impossible_answers(rng, records, prior, state, work)
+    zeros.draw_augmented_answers(rng, records, prior, state, work)
     zeros.drop_empty_profiles(rng, records, prior, state, work)
     zeros.draw_weights(rng, records, prior, state, work)
     zeros.draw_profiles(rng, records, prior, state, work)
@@ -89,7 +89,7 @@ STEPS = {"concentrations": impute_and_concentrate}
 def measure(records, state):
     """The numbers of test_impossible.py, and some that look at the imputed people."""
     tables = state.profile_tables[: state.profile_total[0]].astype(float)
-    imputed, people = tables.sum() - state.table_total.sum(), float(state.impossible_total[0])
+    imputed, people = tables.sum() - state.table_total.sum(), float(state.augmented_total[0])
     most = tables.argmax()
     largest = state.level_profile[:, most].max()
     return (
@@ -125,17 +125,17 @@ def impute_counts(rng, bench, draws, profiles):
     state.base_strength[:], state.base_level[:] = FIXED.strength, np.concatenate(FIXED.base)
     state.table_label[:] = 0
     state.level_profile[:, :profiles] = np.concatenate([theta[:profiles].T for theta in FIXED.theta])
-    zeros.fill_seating(rng, records, bench.prior, state, work)
+    zeros.fill_eppf(rng, records, bench.prior, state, work)
     zeros.tally_answers(rng, records, bench.prior, state, work)
     before, out = State(*(field.copy() for field in state)), []
     for _ in range(draws):
         for field, old in zip(state, before, strict=True):
             field[:] = old
-        zeros.draw_impossible(rng, records, bench.prior, state, work)
-        zeros.draw_impossible_answers(rng, records, bench.prior, state, work)
+        zeros.draw_augmented_records(rng, records, bench.prior, state, work)
+        zeros.draw_augmented_answers(rng, records, bench.prior, state, work)
         tables = (state.profile_tables - before.profile_tables)[:profiles]
         answers = (state.level_count - before.level_count)[:, :profiles]
-        out.append([state.impossible_total[0], *tables, *answers.ravel(), *state.impossible_seating.ravel()])
+        out.append([state.augmented_total[0], *tables, *answers.ravel(), *state.augmented_tables.ravel()])
     return np.array(out, float)
 
 

@@ -52,9 +52,9 @@ def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) 
         shared_concentration=zeros(1),
         base_strength=zeros(width),
         base_level=zeros(total),
-        seating=zeros(width + 1, width + 2),
-        impossible_total=zeros(1, dtype=np.int64),
-        impossible_seating=zeros(width + 1, width + 1, dtype=np.int64),
+        eppf=zeros(width + 1, width + 2),
+        augmented_total=zeros(1, dtype=np.int64),
+        augmented_tables=zeros(width + 1, width + 1, dtype=np.int64),
     )
     level_start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     return Pool(state, zeros(n, width, dtype=np.int32), level_start)
@@ -73,7 +73,7 @@ def one_state(state, r):
         state.profile_total[r], state.weight[r], state.remainder[r], state.level_profile[r],
         state.profile_tables[r], state.level_count[r], state.weight_concentration[r],
         state.record_concentration[r], state.shared_concentration[r], state.base_strength[r],
-        state.base_level[r], state.seating[r], state.impossible_total[r], state.impossible_seating[r],
+        state.base_level[r], state.eppf[r], state.augmented_total[r], state.augmented_tables[r],
     )  # fmt: skip
 
 

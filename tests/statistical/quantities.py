@@ -80,7 +80,7 @@ def log_cell_probability(state, cell, partitions):
     width = len(cell)
     for p in range(len(partitions)):
         blocks = partitions[p].max() + 1
-        term = state.seating[width, blocks]
+        term = state.eppf[width, blocks]
         for b in range(blocks):
             size = 0
             for j in range(width):
@@ -174,7 +174,7 @@ def measure(prior, start, state, level, partitions, cell, out):
     out[12] = labels[0, 0] == labels[n - 1, width - 1]
     out[13] = log_strength
     out[14] = log_pi
-    out[15] = state.impossible_total[0]
+    out[15] = state.augmented_total[0]
     out[16] = log_gamma * log_remainder
     out[17] = log_mean * pairs_within
     out[18] = log_gamma * occupied

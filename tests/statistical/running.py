@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answers
+from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
 from keyhole.kernels.base import draw_base_level, draw_base_strength
-from keyhole.kernels.concentrations import draw_concentrations, fill_seating
+from keyhole.kernels.concentrations import draw_concentrations, fill_eppf
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
@@ -54,7 +54,7 @@ STEPS: dict[str, tuple[int, ...]] = {
     "concentrations": (CONCENTRATIONS,),
     "weights": (WEIGHTS,),
     "profiles": (PROFILES,),
-    "seating": (SEATING,),
+    "eppf": (SEATING,),
     "sweep": (SWEEP,),
 }
 
@@ -68,11 +68,11 @@ def run_kernel(rng, records, prior, state, work, number):
     elif number == TALLY:
         tally_answers(rng, records, prior, state, work)
     elif number == IMPOSSIBLE:
-        draw_impossible(rng, records, prior, state, work)
+        draw_augmented_records(rng, records, prior, state, work)
     elif number == SPLITS:
         draw_split_or_merge(rng, records, prior, state, work)
     elif number == IMPOSSIBLE_ANSWERS:
-        draw_impossible_answers(rng, records, prior, state, work)
+        draw_augmented_answers(rng, records, prior, state, work)
     elif number == DROP:
         drop_empty_profiles(rng, records, prior, state, work)
     elif number == WEIGHT_CONCENTRATION:
@@ -88,7 +88,7 @@ def run_kernel(rng, records, prior, state, work, number):
     elif number == PROFILES:
         draw_profiles(rng, records, prior, state, work)
     elif number == SEATING:
-        fill_seating(rng, records, prior, state, work)
+        fill_eppf(rng, records, prior, state, work)
     elif number == SWEEP:
         run_sweep(rng, records, prior, Tuning(), state, work)
     elif number == MEMBERSHIPS:

@@ -30,10 +30,10 @@ FIVE_OF_SIX = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {1, 2}}, {0: {1}, 1: {0}})
 CAPACITY = 600
 LEVEL = 1e-6
 MOST = 60
-tally_answers, draw_impossible = alone(running.TALLY), alone(running.IMPOSSIBLE)
-draw_impossible_answers, drop_empty_profiles = alone(running.IMPOSSIBLE_ANSWERS), alone(running.DROP)
+tally_answers, draw_augmented_records = alone(running.TALLY), alone(running.IMPOSSIBLE)
+draw_augmented_answers, drop_empty_profiles = alone(running.IMPOSSIBLE_ANSWERS), alone(running.DROP)
 draw_concentrations = alone(running.CONCENTRATIONS)
-draw_weights, draw_profiles, fill_seating = alone(running.WEIGHTS), alone(running.PROFILES), alone(running.SEATING)
+draw_weights, draw_profiles, fill_eppf = alone(running.WEIGHTS), alone(running.PROFILES), alone(running.SEATING)
 before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
 after_imputing = alone(
     running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
@@ -81,9 +81,9 @@ class Bench:
         state.weight_concentration[0], state.shared_concentration[0] = world.gamma, world.alpha
         state.record_concentration[:] = world.record
         state.base_strength[:], state.base_level[:] = world.strength, np.concatenate(world.base)
-        state.impossible_total[0] = len(excluded)
+        state.augmented_total[0] = len(excluded)
         work = make_state_work(records, self.prior, CAPACITY)
-        fill_seating(rng, records, self.prior, state, work)
+        fill_eppf(rng, records, self.prior, state, work)
         return records, state, work
 
 
@@ -112,7 +112,7 @@ def quantities(records, state):
         np.log(answers).sum(),
         (state.weight[:profiles] ** 2).sum(),
         np.log(state.remainder[0] + 1e-12),
-        float(state.impossible_total[0]),
+        float(state.augmented_total[0]),
         log_mean,
         np.log(state.shared_concentration[0]),
         np.log(state.base_strength[0]),
@@ -120,8 +120,8 @@ def quantities(records, state):
         log_gamma * occupied,
         log_gamma * np.log(state.remainder[0] + 1e-12),
         log_mean * within,
-        np.log1p(state.impossible_total[0]) * occupied,
-        np.log1p(state.impossible_total[0]) * np.log(answers).sum(),
+        np.log1p(state.augmented_total[0]) * occupied,
+        np.log1p(state.augmented_total[0]) * np.log(answers).sum(),
     )
 
 
@@ -129,8 +129,8 @@ def impute_few(rng, records, prior, state, work):
     """Draw the imputed people anew until they are at most MOST."""
     before = [field.copy() for field in state]
     while True:
-        draw_impossible(rng, records, prior, state, work)
-        if state.impossible_total[0] <= MOST:
+        draw_augmented_records(rng, records, prior, state, work)
+        if state.augmented_total[0] <= MOST:
             return
         for field, old in zip(state, before, strict=True):
             field[:] = old
@@ -150,7 +150,7 @@ def test_the_parts_make_the_sweep(rng):
     twin = State(*(field.copy() for field in state))
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(5):
-        for kernel in (before_imputing, draw_impossible, after_imputing):
+        for kernel in (before_imputing, draw_augmented_records, after_imputing):
             kernel(ours, records, bench.prior, state, work)
         run_sweep(theirs, records, bench.prior, Tuning(), twin, work)
     assert ours.random() == theirs.random()
@@ -234,18 +234,18 @@ def test_imputed_counts_equal_rejection(rng, name):
     state.weight[:profiles] = world.weight
     state.level_profile[:, :profiles] = np.concatenate([theta.T for theta in world.theta])
     state.shared_concentration[0] = world.alpha
-    fill_seating(rng, records, bench.prior, state, work)
+    fill_eppf(rng, records, bench.prior, state, work)
     state.table_label[:] = 0
     draws = 3000
     ours, theirs = [], []
     for _ in range(draws):
         tally_answers(rng, records, bench.prior, state, work)
         real = state.level_count[:, :profiles].copy()
-        draw_impossible(rng, records, bench.prior, state, work)
-        draw_impossible_answers(rng, records, bench.prior, state, work)
+        draw_augmented_records(rng, records, bench.prior, state, work)
+        draw_augmented_answers(rng, records, bench.prior, state, work)
         counts = (state.level_count[:, :profiles] - real).ravel()
-        tables = sum(m * state.impossible_seating[:, m].sum() for m in range(state.impossible_seating.shape[1]))
-        ours.append([state.impossible_total[0], tables, *counts])
+        tables = sum(m * state.augmented_tables[:, m].sum() for m in range(state.augmented_tables.shape[1]))
+        ours.append([state.augmented_total[0], tables, *counts])
         assert state.profile_total[0] == profiles
     for _ in range(draws):
         _, excluded = draw_file(rng, world, bench.model, bench.n, bench.boxes)

@@ -49,7 +49,7 @@ def shift_gamma(rng, prior, pool):
 
 def shift_concentration(rng, prior, pool):
     pool.state.record_concentration[:, 1] *= 0.75
-    run_step("seating", rng, prior, pool)
+    run_step("eppf", rng, prior, pool)
     run_step("seats", rng, prior, pool, 3)
     pool.state.record_concentration[:, 1] /= 0.75
 

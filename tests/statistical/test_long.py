@@ -71,7 +71,7 @@ def check_ranks(ranks, draws, seed):
 @pytest.mark.parametrize("name", MODELS)
 def test_calibration_tiny(name):
     """10,000 data sets of 4 records; the chains start from one profile."""
-    seed, size = long_seed(), Size(burn_in=100, draws=19, spacing=10)
+    seed, size = long_seed(), Size(burn_in=100, draws=19, thin=10)
     check_ranks(rank_truths(SETTINGS[name], size, max(int(10_000 * SCALE), 20), seed), size.draws, seed)
 
 
@@ -79,7 +79,7 @@ def test_calibration_tiny(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_calibration_medium(name):
     """1,000 data sets of 200 records and 6 variables."""
-    seed, size = long_seed(), Size(burn_in=1_000, draws=99, spacing=20)
+    seed, size = long_seed(), Size(burn_in=1_000, draws=99, thin=20)
     check_ranks(rank_truths(MEDIUM[name], size, max(int(1_000 * SCALE), 10), seed), size.draws, seed)
 
 
@@ -87,7 +87,7 @@ def test_calibration_medium(name):
 @pytest.mark.parametrize("name", ["hdp paper", "hdp adaptive", "mixed paper", "mixed adaptive"])
 def test_calibration_with_rules(name):
     """2,000 data sets of 4 records among those that two rules allow."""
-    seed, size = long_seed(), Size(burn_in=100, draws=19, spacing=10)
+    seed, size = long_seed(), Size(burn_in=100, draws=19, thin=10)
     ranks = rank_truths(SETTINGS[name], size, max(int(2_000 * SCALE), 20), seed, RULES)
     check_ranks(ranks, size.draws, seed)
 

@@ -157,9 +157,9 @@ def test_joint_density_sums_to_one():
     cells = list(itertools.product(range(2), range(2)))
     for model in (Model((2, 2)), Model((2, 2), finite=True, profiles=3)):
         total = sum(
-            math.exp(log_joint(seating, data, hyper, model))
+            math.exp(log_joint(eppf, data, hyper, model))
             for data in itertools.product(cells, repeat=2)
-            for seating in enumerate_seatings(data)
+            for eppf in enumerate_seatings(data)
         )
         assert total == pytest.approx(1.0, rel=1e-10)
 

@@ -41,7 +41,7 @@ def run(checkpoint: Path | None = None, resume: bool = False, **options: Any) ->
 
 def digest(trace: Trace) -> str:
     """SHA-256 of all draws."""
-    found = hashlib.sha256(f"{trace.sweeps} {trace.warm_up} {trace.stopped}".encode())
+    found = hashlib.sha256(f"{trace.sweeps} {trace.burn_in} {trace.stopped}".encode())
     for name, array in sorted({**trace.quantities, **pad_draws(trace.draws), "r1": trace.r1, "r2": trace.r2}.items()):
         found.update(f"{name} {array.dtype} {array.shape}".encode())
         found.update(np.ascontiguousarray(array).tobytes())

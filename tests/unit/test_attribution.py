@@ -147,7 +147,7 @@ def test_draws_are_few_when_they_are_costly(found):
     )
 
     class Run:
-        sweeps, spacing, starts = 60, 3, (1, 5)
+        sweeps, thin, starts = 60, 3, (1, 5)
 
     assert choose_draws(posterior, whole, rest, None) == []
     few = choose_draws(posterior, whole, rest * 100_000, Run())

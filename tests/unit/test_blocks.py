@@ -38,7 +38,7 @@ def test_the_length_of_blocks_changes_nothing(estimator):
         # No time at all: every block is one sweep, and has scratch of its own.
         add_block(pieces, run_block(problem, pieces.position, 12, pieces.strides, 0.0))
         made += 1
-    assert made == 12 * problem.spacing
+    assert made == 12 * problem.thin
     assert state_bytes(pieces.position) == state_bytes(whole.position)
     assert pieces.quantities == whole.quantities
     assert pieces.errors == whole.errors

@@ -151,10 +151,10 @@ print(callee(3, 4), len(callee.overloads))
 
 
 def test_keyhole_calls_no_inner_kernel_from_python():
-    """It would work, but compile the kernel twice; only warm_up names some, for the compiler."""
+    """It would work, but compile the kernel twice; only precompile names some, for the compiler."""
     called, inner = 0, []
     for path in Path(keyhole.__file__).parent.rglob("*.py"):
-        if path.parent.name == "kernels" or path.name == "warm_up.py":
+        if path.parent.name == "kernels" or path.name == "precompile.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("keyhole.kernels."):

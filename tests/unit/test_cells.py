@@ -8,7 +8,7 @@ import pytest
 
 from keyhole.kernels import freeze as frozen
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.state import Records
@@ -39,16 +39,16 @@ def make_draw(rng, levels, profiles, finite=False):
 def freeze_plain(draw, model):
     """The same parameters as keyhole freezes them, the remainder as one more profile."""
     width = len(model.levels)
-    seating = np.zeros((width + 1, width + 2))
+    eppf = np.zeros((width + 1, width + 2))
     if model.finite:
-        fill_shared_seating(draw.hyper.alpha, seating)
+        fill_fixed_alpha_eppf(draw.hyper.alpha, eppf)
     else:
-        fill_mixed_seating(*draw.hyper.record, seating)
+        fill_random_alpha_eppf(*draw.hyper.record, eppf)
     columns = [np.concatenate(rows) for rows in [*draw.theta, draw.hyper.base]]
     return frozen.Draw(
         weight=np.array([*draw.weight, draw.remainder]),
         level_profile=np.ascontiguousarray(np.array(columns).T),
-        seating=seating,
+        eppf=eppf,
         record_concentration=np.array(draw.hyper.record),
         shared_concentration=np.array([draw.hyper.alpha]),
     )
@@ -71,9 +71,7 @@ def exact_probabilities(frozen_draw, cells, levels):
     for field in (work.factor, work.low, work.high, work.phi, work.block, work.sums, work.total):
         field[...] = np.nan  # scratch is scratch
     work.block[...] = 0.0  # lanes beyond the last cell are computed and thrown away
-    cell_probabilities(
-        frozen_draw.weight, frozen_draw.level_profile, profiles, frozen_draw.seating, cell_level, work, out
-    )
+    cell_probabilities(frozen_draw.weight, frozen_draw.level_profile, profiles, frozen_draw.eppf, cell_level, work, out)
     return out
 
 

@@ -21,9 +21,9 @@ from keyhole.errors import OutputError, Stopped
 from keyhole.sampling import Notice, Progress, checkpoint
 from keyhole.sampling import runner as blocks
 from keyhole.sampling import runner as rounds
-from keyhole.sampling import saved_run as keeper
+from keyhole.sampling import saved_run as checkpointer
 from keyhole.sampling.checkpoint import HEAD, SIDES, newest_number, read_head, read_newest, remove_checkpoint
-from keyhole.sampling.saved_run import Keeper
+from keyhole.sampling.saved_run import Checkpointer
 from tests.unit.short_runs import digest, make_short_problem, run
 
 
@@ -36,8 +36,8 @@ def expected():
 def busy(monkeypatch):
     """Small blocks, small rounds, and a checkpoint after every block."""
     monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.01)
-    monkeypatch.setattr(keeper, "LONGEST_INTERVAL", 0.0)
-    monkeypatch.setattr(keeper, "COST_SHARE", 1.0)
+    monkeypatch.setattr(checkpointer, "LONGEST_INTERVAL", 0.0)
+    monkeypatch.setattr(checkpointer, "COST_SHARE", 1.0)
 
 
 class StopAfter:
@@ -198,7 +198,7 @@ def test_a_disk_that_fails_leaves_the_old_generations(stopped, monkeypatch, code
     before = files(stopped)
     problem, settings = make_short_problem()
     told: list[Notice] = []
-    keeping = Keeper(stopped, problem, settings, told.append)
+    keeping = Checkpointer(stopped, problem, settings, told.append)
     resumed = keeping.resume()
     real, left = getattr(os, call), [good_calls]
 
@@ -374,7 +374,7 @@ def test_links_are_not_followed(stopped, tmp_path):
     (stopped / "a").symlink_to(tmp_path / "elsewhere")
     problem, settings = make_short_problem()
     told: list[Notice] = []
-    keeping = Keeper(stopped, problem, settings, told.append)
+    keeping = Checkpointer(stopped, problem, settings, told.append)
     resumed = keeping.resume()
     keeping.next_side = "a"
     assert not keeping.save(resumed.chains, 0, 1.0)
@@ -421,7 +421,7 @@ def test_fifty_kills_lose_nothing_but_time(long_enough, tmp_path, rng):
 
 def test_checkpoints_cost_at_most_two_percent(tmp_path):
     problem, settings = make_short_problem(time_limit=1000)
-    keeping = Keeper(tmp_path / "c", problem, settings, lambda _: None)
+    keeping = Checkpointer(tmp_path / "c", problem, settings, lambda _: None)
     assert keeping.interval == 50.0
     keeping.last_cost = 4.0
     keeping.last_end = time.perf_counter() - 195.0

@@ -44,7 +44,7 @@ def make_trace(weight, level_profile, record=(2.0, 1.0), sweeps=1) -> Trace:
     draw = make_draw(np.asarray(weight), profiles, np.array(record), np.ones(1), False, len(LEVELS))
     none = np.zeros((2, 3, 1), np.float32)
     return Trace(
-        (1, 5), sweeps, 0, 3, {}, none, none, 1, ((draw,) * 3,) * 2, "exact", None, "gates", {}, 400, people=100
+        (1, 5), sweeps, 0, 3, {}, none, none, 1, ((draw,) * 3,) * 2, "exact", None, "gates", {}, 400, n_unseen=100
     )
 
 

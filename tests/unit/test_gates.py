@@ -58,7 +58,7 @@ def discard(trace: Trace, draws: int) -> Trace:
     """The same draws, of which the first are warm-up."""
     return replace(
         trace,
-        warm_up=draws * trace.spacing,
+        burn_in=draws * trace.thin,
         quantities={name: values[:, draws:] for name, values in trace.quantities.items()},
         discarded={name: values[:, :draws] for name, values in trace.quantities.items()},
         r1=trace.r1[:, draws:],

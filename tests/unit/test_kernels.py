@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.state import Records, State, Tuning
 from keyhole.kernels.sweep import run_sweep, run_sweeps
 from keyhole.sampling.start import make_prior, start_state
@@ -60,7 +60,7 @@ def sweep_by_parts(rng, records, prior, state, work, before=lambda work: None):
     run(AFTER)
 
 
-fill_seating = running.alone(running.SEATING)
+fill_eppf = running.alone(running.SEATING)
 LEVEL = 1e-6
 
 
@@ -219,30 +219,30 @@ def test_one_and_two_records(rng, rows):
 def test_seating_weights(shape, mean):
     """V(f, m) by the kernel against adaptive quadrature, over the whole range that the prior reaches."""
     for width in (1, 2, 8):
-        seating = np.zeros((width + 1, width + 2))
-        fill_mixed_seating(shape, shape / mean, seating)
+        eppf = np.zeros((width + 1, width + 2))
+        fill_random_alpha_eppf(shape, shape / mean, eppf)
         for f in range(1, width + 1):
             for m in range(1, f + 1):
                 expected = math.exp(seating_weight(f, m, shape, shape / mean))
-                assert seating[f, m] == pytest.approx(expected, rel=1e-8), (f, m)
+                assert eppf[f, m] == pytest.approx(expected, rel=1e-8), (f, m)
 
 
 def test_shared_seating_weights():
-    seating = np.zeros((6, 7))
-    fill_shared_seating(1.7, seating)
+    eppf = np.zeros((6, 7))
+    fill_fixed_alpha_eppf(1.7, eppf)
     for f in range(1, 6):
         rising = math.prod(1.7 + r for r in range(f))
         for m in range(1, f + 1):
-            assert seating[f, m] == pytest.approx(1.7**m / rising, rel=1e-13)
+            assert eppf[f, m] == pytest.approx(1.7**m / rising, rel=1e-13)
 
 
 def test_seating_follows_the_concentrations():
     for rng, records, prior, state, work in start_models(9):
         for _ in range(10):
             run_sweep(rng, records, prior, Tuning(), state, work)
-        seating = state.seating.copy()
-        fill_seating(rng, records, prior, state, work)
-        assert (seating == state.seating).all()
+        eppf = state.eppf.copy()
+        fill_eppf(rng, records, prior, state, work)
+        assert (eppf == state.eppf).all()
 
 
 SIGNATURES = """

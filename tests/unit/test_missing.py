@@ -84,7 +84,7 @@ def test_a_record_that_has_no_answer_left_counts_among_the_others(rng, tmp_path)
     release = prepare_release(
         replace(posterior, microdata=replace(posterior.microdata, codes=codes)), leave_out(LEVELS, 0)
     )
-    assert release.people == OTHERS + 1
+    assert release.n_unseen == OTHERS + 1
     assert 3 not in release.unique_record
 
 

@@ -118,7 +118,7 @@ def test_the_attribution_has_the_envelope_over_chains(run, rng):
         risk = summarise_risk(make_trace(rng, [12, 12]), grade)
         r = np.full(run.summary["input"]["sample_uniques"], 0.1)
         unique = np.flatnonzero(run.records["sample_unique"].to_numpy())
-        steps = SimpleNamespace(sweeps=60, spacing=3, starts=(1, 5))
+        steps = SimpleNamespace(sweeps=60, thin=3, starts=(1, 5))
         shares, draws = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), steps)
         assert draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.draws)))
         told[grade] = shares

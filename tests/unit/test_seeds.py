@@ -22,7 +22,7 @@ def test_all_streams_are_distinct():
 
 
 def test_streams_are_listed_in_one_place():
-    """validation/ gives each sample a run with a seed of its own; warm_up.py compiles, and uses no result."""
+    """evaluation/ gives each sample a run with a seed of its own; precompile.py compiles, and uses no result."""
     allowed = {"seeds.py", "evaluation/running.py", "evaluation/population.py", "sampling/precompile.py"}
     found = {
         path.relative_to(SOURCE).as_posix()

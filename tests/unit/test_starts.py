@@ -62,7 +62,7 @@ def test_what_paper_keeps_fixed_is_learned_at_the_start_only(model, rules):
     assert problem.start_sweeps == START_SWEEPS
     problem = shorten_start(problem, 20)
     fixed, _ = start_state(np.random.default_rng(1), records, problem.prior, 5)
-    names = ["base_strength", "base_level", *([] if model == "mixed" else ["record_concentration", "seating"])]
+    names = ["base_strength", "base_level", *([] if model == "mixed" else ["record_concentration", "eppf"])]
     position = start(problem)
     for made in range(1, 31):
         position = run_block(problem, position, 100, (1, 1), 0.0).position
@@ -92,9 +92,9 @@ def test_nobody_is_imputed_before_the_rules_hold():
     imputed = []
     for made in range(1, 61):
         position = run_block(problem, position, 100, (1, 1), 0.0).position
-        imputed.append(int(position.state.impossible_total[0]))
-        phase, since = (0, made) if made < 30 else (1, (made - 30) % problem.spacing)
-        draws = max(made - 30, 0) // problem.spacing
+        imputed.append(int(position.state.augmented_total[0]))
+        phase, since = (0, made) if made < 30 else (1, (made - 30) % problem.thin)
+        draws = max(made - 30, 0) // problem.thin
         assert (position.phase, position.draws, position.since) == (phase, draws, since)
     assert not any(imputed[:30])
     assert any(imputed[30:])

@@ -30,8 +30,8 @@ def make_trace(rng: np.random.Generator, centres: list[float], draws: int = 200,
     fields = {
         "starts": (1, 5, 20, 100, 1, 5, 20, 100, 1, 5)[:chains],
         "sweeps": 10 * draws,
-        "warm_up": 0,
-        "spacing": 5,
+        "burn_in": 0,
+        "thin": 5,
         "quantities": quantities,
         "r1": r1,
         "r2": r2,
@@ -42,6 +42,6 @@ def make_trace(rng: np.random.Generator, centres: list[float], draws: int = 200,
         "stopped": "time",
         "seconds": {"sampling": 1.0, "risk": 1.0},
         "target_ess": 100,
-        "people": 100_000,
+        "n_unseen": 100_000,
     }
     return Trace(**(fields | changes))

@@ -12,8 +12,8 @@ def command() -> int:
     Needed only once after installing or upgrading; without it the first `assess` does the same.
     """
     started = time.perf_counter()
-    from keyhole.sampling.precompile import ESTIMATORS, warm_up
+    from keyhole.sampling.precompile import ESTIMATORS, precompile
 
-    warm_up(ESTIMATORS)
+    precompile(ESTIMATORS)
     click.echo(f"Ready: compiled in {time.perf_counter() - started:.0f} s.")
     return 0

@@ -14,51 +14,51 @@ An imputed block of a type, in profile k, has level x of its set A with probabil
 variable for itself. For the counts behind theta only sums over blocks are needed.
 """
 
-from keyhole.kernels.boxes import fill_set_factors, possible_share, sum_box
+from keyhole.kernels.boxes import fill_set_factors, sum_box, sum_possible
 from keyhole.kernels.distributions import draw_binomial, draw_categorical
 from keyhole.kernels.jit import inner
-from keyhole.kernels.profiles import make_book, open_profile
+from keyhole.kernels.profiles import make_profile_arrays, open_profile
 from keyhole.kernels.work import FULL, OK
 
 
 @inner
-def append_remainder(book):
+def append_remainder(arrays):
     """Write the remainder behind the last profile, as one more with the base levels; return their number with it."""
-    profiles = book.profile_total[0]
-    if profiles == book.weight.shape[0]:
-        book.status[0] = FULL
+    profiles = arrays.profile_total[0]
+    if profiles == arrays.weight.shape[0]:
+        arrays.status[0] = FULL
         return profiles
-    book.weight[profiles] = book.remainder[0]
-    for v in range(book.base_level.shape[0]):
-        book.level_profile[v, profiles] = book.base_level[v]
+    arrays.weight[profiles] = arrays.remainder[0]
+    for v in range(arrays.base_level.shape[0]):
+        arrays.level_profile[v, profiles] = arrays.base_level[v]
     return profiles + 1
 
 
 @inner
-def weigh_possible(rules, book, set_factor, seating, cells, box_probability):
+def weigh_possible(rules, arrays, set_factor, eppf, cells, box_probability):
     """Fill the probabilities of all sets and boxes; return 1 - p_0."""
-    profiles = append_remainder(book)
-    fill_set_factors(rules, book.level_profile, profiles, set_factor)
-    return possible_share(rules, book.weight, profiles, set_factor, seating, cells, box_probability)
+    profiles = append_remainder(arrays)
+    fill_set_factors(rules, arrays.level_profile, profiles, set_factor)
+    return sum_possible(rules, arrays.weight, profiles, set_factor, eppf, cells, box_probability)
 
 
 @inner
-def seat_box(rng, rules, box, people, seating, cells, seat_count, type_total, impossible_seating):
+def seat_box(rng, rules, box, people, eppf, cells, seat_count, type_total, augmented_tables):
     """Seat this many imputed people of a box whose sums are filled; count their blocks by type."""
     size = rules.box_start[box + 1] - rules.box_start[box]
     half = 1 << (size - 1)
     seat_count[: half + 1, : size + 1] = 0
     rest_weight = 0.0
     for b in range(1, size + 1):
-        rest_weight += seating[size, b] * cells.total[b - 1, 0]
+        rest_weight += eppf[size, b] * cells.total[b - 1, 0]
     left_people = people
     for b in range(1, size + 1):
-        weight = seating[size, b] * cells.total[b - 1, 0]
+        weight = eppf[size, b] * cells.total[b - 1, 0]
         chosen = left_people if b == size else draw_binomial(rng, left_people, weight / rest_weight)
         rest_weight -= weight
         left_people -= chosen
         seat_count[half, b] = chosen
-        impossible_seating[size, b] += chosen
+        augmented_tables[size, b] += chosen
     for rest in range(half, 0, -1):
         low = rest & -rest if rest < half else 0
         others = rest ^ low if rest < half else half - 1
@@ -122,28 +122,28 @@ def draw_by_halves(rng, total, cumulative, size, out, stack):
 
 
 @inner
-def open_block_profile(rng, rules, book, level, seat, set_factor, kind):
+def open_block_profile(rng, rules, arrays, level, seat, set_factor, kind):
     """Open a profile for one imputed block of this type that chose the remainder; return its index."""
-    k = open_profile(rng, book, level, seat, -1, -1)
-    if book.status[0] != OK:
+    k = open_profile(rng, arrays, level, seat, -1, -1)
+    if arrays.status[0] != OK:
         return k
     # theta of the variables in the block, given one level of each of its sets; the others keep their draw from H.
     for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
         s = rules.type_set[x]
         first, last = rules.set_start[s], rules.set_start[s + 1]
         for y in range(first, last):
-            book.level_shape[y - first] = book.base_level[rules.set_level[y]]
-        chosen = rules.set_level[first + draw_categorical(rng, book.level_shape, last - first)]
+            arrays.level_shape[y - first] = arrays.base_level[rules.set_level[y]]
+        chosen = rules.set_level[first + draw_categorical(rng, arrays.level_shape, last - first)]
         j = rules.set_variable[s]
         total = 0.0
-        for v in range(book.level_start[j], book.level_start[j + 1]):
-            shape = book.base_strength[j] * book.base_level[v] + (1.0 if v == chosen else 0.0)
-            book.level_profile[v, k] = rng.standard_gamma(shape)
-            total += book.level_profile[v, k]
-        for v in range(book.level_start[j], book.level_start[j + 1]):
-            book.level_profile[v, k] /= total
-    append_remainder(book)
-    fill_set_factors(rules, book.level_profile, book.profile_total[0] + 1, set_factor)
+        for v in range(arrays.level_start[j], arrays.level_start[j + 1]):
+            shape = arrays.base_strength[j] * arrays.base_level[v] + (1.0 if v == chosen else 0.0)
+            arrays.level_profile[v, k] = rng.standard_gamma(shape)
+            total += arrays.level_profile[v, k]
+        for v in range(arrays.level_start[j], arrays.level_start[j + 1]):
+            arrays.level_profile[v, k] /= total
+    append_remainder(arrays)
+    fill_set_factors(rules, arrays.level_profile, arrays.profile_total[0] + 1, set_factor)
     return k
 
 
@@ -158,56 +158,56 @@ def block_weight(rules, kind, k, weight, set_factor):
 
 @inner
 def spread_blocks(
-    rng, rules, book, finite, level, seat, set_factor, kind, total, block_count, cumulative, stack
+    rng, rules, arrays, finite, level, seat, set_factor, kind, total, block_count, cumulative, stack
 ):  # fmt: skip
     """Let the blocks of a type choose their profiles; those that choose the remainder open new ones, one at a time."""
-    profiles = book.profile_total[0]
+    profiles = arrays.profile_total[0]
     cumulative[0] = 0.0
     for k in range(profiles):
-        product = book.weight[k]
+        product = arrays.weight[k]
         for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
             product *= set_factor[rules.type_set[x], k]
         cumulative[k + 1] = cumulative[k] + product
     known = cumulative[profiles]
     beyond = 0
     if not finite:
-        unseen = block_weight(rules, kind, profiles, book.weight, set_factor)
+        unseen = block_weight(rules, kind, profiles, arrays.weight, set_factor)
         beyond = draw_binomial(rng, total, unseen / (unseen + known))
     counts = block_count[kind]
     draw_by_halves(rng, total - beyond, cumulative, profiles, counts, stack)
     for k in range(profiles):
-        book.profile_tables[k] += counts[k]
+        arrays.profile_tables[k] += counts[k]
     while beyond > 0:
-        k = open_block_profile(rng, rules, book, level, seat, set_factor, kind)
-        if book.status[0] != OK:
+        k = open_block_profile(rng, rules, arrays, level, seat, set_factor, kind)
+        if arrays.status[0] != OK:
             return
         block_count[:, k] = 0
-        joined = block_weight(rules, kind, k, book.weight, set_factor)
-        unseen = block_weight(rules, kind, k + 1, book.weight, set_factor)
+        joined = block_weight(rules, kind, k, arrays.weight, set_factor)
+        unseen = block_weight(rules, kind, k + 1, arrays.weight, set_factor)
         counts[k] = 1 + draw_binomial(rng, beyond - 1, joined / (joined + unseen))
-        book.profile_tables[k] += counts[k]
+        arrays.profile_tables[k] += counts[k]
         beyond -= counts[k]
 
 
 @inner
-def draw_impossible(rng, records, prior, state, work):
+def draw_augmented_records(rng, records, prior, state, work):
     """Impute the people that the rules exclude: their seatings, and the profile of every block."""
-    state.impossible_total[0] = 0
-    state.impossible_seating[:, :] = 0
+    state.augmented_total[0] = 0
+    state.augmented_tables[:, :] = 0
     work.type_total[:] = 0
     n = records.level.shape[0]
     boxes = work.box_probability.shape[0]
     if boxes == 0 or n == 0:
         return
     rules, cells, set_factor, probability = prior.rules, work.cells, work.set_factor, work.box_probability
-    book = make_book(records, state, work)
-    possible = weigh_possible(rules, book, set_factor, state.seating, cells, probability)
+    arrays = make_profile_arrays(records, state, work)
+    possible = weigh_possible(rules, arrays, set_factor, state.eppf, cells, probability)
     # People are independent given all of G_0, but they share the profiles not yet seen: make these explicit.
     while not prior.finite and state.remainder[0] * n / possible >= 1e-4:
-        open_profile(rng, book, records.level, state.seat, -1, -1)
+        open_profile(rng, arrays, records.level, state.seat, -1, -1)
         if work.status[0] != OK:
             return
-    possible = weigh_possible(rules, book, set_factor, state.seating, cells, probability)
+    possible = weigh_possible(rules, arrays, set_factor, state.eppf, cells, probability)
     if work.status[0] != OK:
         return
     intensity = rng.standard_gamma(float(n)) / possible
@@ -215,16 +215,16 @@ def draw_impossible(rng, records, prior, state, work):
     for box in range(boxes):
         people = rng.poisson(intensity * probability[box])
         if people > 0:
-            state.impossible_total[0] += people
+            state.augmented_total[0] += people
             sum_box(rules.box_start, rules.box_set, box, state.weight, profiles, set_factor, cells)
             seat_box(
-                rng, rules, box, people, state.seating, cells, work.seat_count, work.type_total,
-                state.impossible_seating,
+                rng, rules, box, people, state.eppf, cells, work.seat_count, work.type_total,
+                state.augmented_tables,
             )  # fmt: skip
     for kind in range(work.type_total.shape[0]):
         if work.type_total[kind] > 0:
             spread_blocks(
-                rng, rules, book, prior.finite, records.level, state.seat, set_factor, kind,
+                rng, rules, arrays, prior.finite, records.level, state.seat, set_factor, kind,
                 work.type_total[kind], work.block_count, work.profile_shape, work.stack,
             )  # fmt: skip
             if work.status[0] != OK:
@@ -250,7 +250,7 @@ def draw_set_levels(rng, rules, s, k, count, level_profile, level_count):
 
 
 @inner
-def draw_impossible_answers(rng, records, prior, state, work):
+def draw_augmented_answers(rng, records, prior, state, work):
     """Add the imputed answers to the counts of every profile."""
     rules = prior.rules
     for kind in range(work.type_total.shape[0]):

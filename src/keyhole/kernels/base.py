@@ -23,7 +23,7 @@ def draw_base_strength(rng, records, prior, state, work):
         first, last = records.level_start[j], records.level_start[j + 1]
         x = draw_slice(
             rng, STRENGTH, math.log(state.base_strength[j]), 1.0, 0.0, prior.strength_sd, 0.0, first, last, count,
-            state.base_level, work.tables_by_length, work.trial_seating,
+            state.base_level, work.tables_by_length, work.trial_eppf,
         )  # fmt: skip
         state.base_strength[j] = math.exp(x)
 

@@ -37,17 +37,17 @@ def sum_box(start, member_set, box, weight, profiles, set_factor, cells):
 
 
 @inner
-def box_probability(start, member_set, box, weight, profiles, set_factor, seating, cells):
+def box_probability(start, member_set, box, weight, profiles, set_factor, eppf, cells):
     """Return the probability of a box."""
     size = sum_box(start, member_set, box, weight, profiles, set_factor, cells)
     value = 0.0
     for b in range(size):
-        value += seating[size, b + 1] * cells.total[b, 0]
+        value += eppf[size, b + 1] * cells.total[b, 0]
     return value
 
 
 @kernel
-def possible_share(rules, weight, profiles, set_factor, seating, cells, probability):
+def sum_possible(rules, weight, profiles, set_factor, eppf, cells, probability):
     """Fill the probability of every impossible box; return 1 - p_0, the weight of what is possible.
 
     Where nearly everything is impossible the difference 1 - p_0 loses digits: then the possible boxes are added up.
@@ -55,7 +55,7 @@ def possible_share(rules, weight, profiles, set_factor, seating, cells, probabil
     impossible = 0.0
     for box in range(probability.shape[0]):
         probability[box] = box_probability(
-            rules.box_start, rules.box_set, box, weight, profiles, set_factor, seating, cells
+            rules.box_start, rules.box_set, box, weight, profiles, set_factor, eppf, cells
         )
         impossible += probability[box]
     if impossible < 0.999:
@@ -63,6 +63,6 @@ def possible_share(rules, weight, profiles, set_factor, seating, cells, probabil
     possible = 0.0
     for box in range(rules.possible_start.shape[0] - 1):
         possible += box_probability(
-            rules.possible_start, rules.possible_set, box, weight, profiles, set_factor, seating, cells
+            rules.possible_start, rules.possible_set, box, weight, profiles, set_factor, eppf, cells
         )
     return possible

@@ -1,7 +1,7 @@
 """Exact probability of a cell, or of any event that confines some variables (docs/model.md section 4).
 
 Given weights beta (the remainder counts as one more profile, with theta = pi) and profiles theta, with f variables
-confined and V(f, b) = seating[f, b],
+confined and V(f, b) = eppf[f, b],
     P = sum over set partitions of the f variables of V(f, blocks) prod over blocks B of (|B| - 1)! phi(B),
     phi(B) = sum_k beta_k prod_{j in B} theta^(k)_j(event).
 Sets of variables are bit masks. phi for all sets: for each profile, products by doubling, K 2^f steps.
@@ -150,7 +150,7 @@ def fill_cell(level, i, lane, weight, profiles, level_profile, work):
 
 
 @kernel
-def cell_probabilities(weight, level_profile, profiles, seating, cell_level, work, out):
+def cell_probabilities(weight, level_profile, profiles, eppf, cell_level, work, out):
     """Write the probability of each cell to `out`.
 
     weight : (K,), the remainder among them; level_profile : (levels, K); cell_level : (cells, J), levels.
@@ -163,5 +163,5 @@ def cell_probabilities(weight, level_profile, profiles, seating, cell_level, wor
         for lane in range(min(LANES, cells - first)):
             value = 0.0
             for b in range(variables):
-                value += seating[variables, b + 1] * work.total[b, lane]
+                value += eppf[variables, b + 1] * work.total[b, lane]
             out[first + lane] = value

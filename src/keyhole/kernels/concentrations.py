@@ -18,7 +18,7 @@ SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over people of
 import math
 
 from keyhole.kernels.distributions import log_rising
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.jit import inner
 
 STRENGTH = 0
@@ -45,14 +45,14 @@ def log_strength(x, sd, first, last, profiles, level_count, base_level):
 
 
 @inner
-def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_seating):
+def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_eppf):
     """Return the log density of (log a / b, log a), up to a constant."""
-    fill_mixed_seating(math.exp(log_shape), math.exp(log_shape - log_mean), trial_seating)
+    fill_random_alpha_eppf(math.exp(log_shape), math.exp(log_shape - log_mean), trial_eppf)
     value = -0.5 * (log_mean / mean_sd) ** 2 - 0.5 * (log_shape / shape_sd) ** 2
     for f in range(1, tables_by_length.shape[0]):
         for m in range(1, f + 1):
             if tables_by_length[f, m] > 0:
-                value += tables_by_length[f, m] * math.log(trial_seating[f, m])
+                value += tables_by_length[f, m] * math.log(trial_eppf[f, m])
     return value
 
 
@@ -70,7 +70,7 @@ def log_shared(x, prior_shape, prior_rate, tables_by_length):
 
 
 @inner
-def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating):
+def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, eppf):
     """Return the log density of the target at x.
 
     scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. STRENGTH looks at the levels
@@ -79,18 +79,18 @@ def log_density(target, x, other, scale, second, first, last, level_count, base_
     if target == STRENGTH:
         return log_strength(x, scale, first, last, level_count.shape[1], level_count, base_level)
     if target == MEAN:
-        return log_seatings(x, other, scale, second, table, seating)
+        return log_seatings(x, other, scale, second, table, eppf)
     if target == SHAPE:
-        return log_seatings(other, x, second, scale, table, seating)
+        return log_seatings(other, x, second, scale, table, eppf)
     return log_shared(x, scale, second, table)
 
 
 @inner
 def draw_slice(
-    rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, seating
+    rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, eppf
 ):  # fmt: skip
     """Make one slice step with stepping out (Neal 2003) from `start`; return the new value."""
-    density = log_density(target, start, other, scale, second, first, last, level_count, base_level, table, seating)
+    density = log_density(target, start, other, scale, second, first, last, level_count, base_level, table, eppf)
     floor = density - rng.standard_exponential()
     left = start - width * rng.random()
     right = left + width
@@ -98,7 +98,7 @@ def draw_slice(
     x = left
     while True:
         inside = (
-            log_density(target, x, other, scale, second, first, last, level_count, base_level, table, seating) >= floor
+            log_density(target, x, other, scale, second, first, last, level_count, base_level, table, eppf) >= floor
         )
         if stage == 0:  # step out to the left
             if inside:
@@ -125,22 +125,22 @@ def draw_slice(
 
 
 @inner
-def tally_seatings(answer_total, table_total, impossible_seating, tables_by_length):
+def tally_seatings(answer_total, table_total, augmented_tables, tables_by_length):
     """Count people by number of answers and of tables, imputed ones included."""
     for f in range(tables_by_length.shape[0]):
         for m in range(tables_by_length.shape[1]):
-            tables_by_length[f, m] = impossible_seating[f, m]
+            tables_by_length[f, m] = augmented_tables[f, m]
     for i in range(answer_total.shape[0]):
         tables_by_length[answer_total[i], table_total[i]] += 1
 
 
 @inner
-def fill_seating(rng, records, prior, state, work):
+def fill_eppf(rng, records, prior, state, work):
     """Compute V from the concentrations."""
     if prior.finite:
-        fill_shared_seating(state.shared_concentration[0], state.seating)
+        fill_fixed_alpha_eppf(state.shared_concentration[0], state.eppf)
     else:
-        fill_mixed_seating(state.record_concentration[0], state.record_concentration[1], state.seating)
+        fill_random_alpha_eppf(state.record_concentration[0], state.record_concentration[1], state.eppf)
 
 
 @inner
@@ -148,8 +148,8 @@ def draw_concentrations(rng, records, prior, state, work):
     """Draw alpha (`mixed`) or the mean a / b, then the shape a (`hdp` under `adaptive`), and bring V into step."""
     if not prior.finite and not prior.adaptive:
         return
-    table, trial, none = work.tables_by_length, work.trial_seating, state.level_count[:, :0]
-    tally_seatings(records.answer_total, state.table_total, state.impossible_seating, table)
+    table, trial, none = work.tables_by_length, work.trial_eppf, state.level_count[:, :0]
+    tally_seatings(records.answer_total, state.table_total, state.augmented_tables, table)
     if prior.finite:
         shape, rate = prior.shared_concentration[0], prior.shared_concentration[1]
         x = math.log(state.shared_concentration[0])
@@ -163,4 +163,4 @@ def draw_concentrations(rng, records, prior, state, work):
         y = draw_slice(rng, SHAPE, y, 0.7, x, shape_sd, mean_sd, 0, 0, none, state.base_level, table, trial)
         state.record_concentration[0] = math.exp(y)
         state.record_concentration[1] = math.exp(y - x)
-    fill_seating(rng, records, prior, state, work)
+    fill_eppf(rng, records, prior, state, work)

@@ -67,19 +67,19 @@ def invert_stretch(u):
 
 
 @inner
-def shorten(seating):
+def shorten(eppf):
     """Fill the rows of shorter records from the last row."""
-    longest = seating.shape[0] - 1
+    longest = eppf.shape[0] - 1
     for f in range(longest - 1, 0, -1):
         for m in range(1, f + 1):
-            seating[f, m] = f * seating[f + 1, m] + seating[f + 1, m + 1]
+            eppf[f, m] = f * eppf[f + 1, m] + eppf[f + 1, m + 1]
 
 
 @kernel
-def fill_mixed_seating(shape, rate, seating):
+def fill_random_alpha_eppf(shape, rate, eppf):
     """Fill V(f, m) for alpha ~ Gamma(shape, rate)."""
-    answers = seating.shape[0] - 1
-    seating[:, :] = 0.0
+    answers = eppf.shape[0] - 1
+    eppf[:, :] = 0.0
     left = find_edge(shape, rate, answers, 1, find_mode(shape, rate, answers, 1), -1.0)
     right = find_edge(shape, rate, answers, answers, find_mode(shape, rate, answers, answers), 1.0)
     first, last = invert_stretch(left), invert_stretch(right)
@@ -93,25 +93,25 @@ def fill_mixed_seating(shape, rate, seating):
         alpha = math.exp(u)
         term = math.exp(log_integrand(u, shape, rate, answers, 1) - peak) * (1.0 + decay)
         for m in range(1, answers + 1):
-            seating[answers, m] += term
+            eppf[answers, m] += term
             term *= alpha
-    shorten(seating)
+    shorten(eppf)
     # The constant b^a / Gamma(a), the peak and the gap cancel: V(1, 1) = 1.
-    scale = 1.0 / seating[1, 1]
+    scale = 1.0 / eppf[1, 1]
     for f in range(1, answers + 1):
         for m in range(1, f + 1):
-            seating[f, m] *= scale
+            eppf[f, m] *= scale
 
 
 @kernel
-def fill_shared_seating(alpha, seating):
+def fill_fixed_alpha_eppf(alpha, eppf):
     """Fill V(f, m) for one alpha."""
-    answers = seating.shape[0] - 1
-    seating[:, :] = 0.0
+    answers = eppf.shape[0] - 1
+    eppf[:, :] = 0.0
     for f in range(1, answers + 1):
         value = 1.0
         for i in range(1, f):
             value /= alpha + i
         for m in range(1, f + 1):
-            seating[f, m] = value
+            eppf[f, m] = value
             value *= alpha

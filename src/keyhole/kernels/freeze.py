@@ -27,14 +27,14 @@ class Draw(NamedTuple):
     weight : float64 (K,)
         Profiles in use, those broken off the remainder, and the rest of it.
     level_profile : float64 (levels, K); float32 where draws are kept
-    seating : float64 (J + 1, J + 2)
+    eppf : float64 (J + 1, J + 2)
         V, which follows from the concentrations.
     record_concentration, shared_concentration : float64 (2,), (1,)
     """
 
     weight: Floats
     level_profile: NDArray[np.floating]
-    seating: Floats
+    eppf: Floats
     record_concentration: Floats
     shared_concentration: Floats
 

@@ -17,7 +17,7 @@ from keyhole.kernels.population import accumulate_rows, draw_affiliations
 
 
 @inner
-def weigh_particle(rng, weight, level_profile, profiles, seating, levels, block, mass, size, score):
+def weigh_particle(rng, weight, level_profile, profiles, eppf, levels, block, mass, size, score):
     """Seat the answers of one cell once; return the estimate of its probability.
 
     block : (J, K), beta_k prod theta over each block's answers; mass : (J,), its sums over k.
@@ -32,14 +32,14 @@ def weigh_particle(rng, weight, level_profile, profiles, seating, levels, block,
             if t < tables:
                 for k in range(profiles):
                     joint += block[t, k] * level_profile[v, k]
-                joint *= size[t] * seating[j + 1, tables] / mass[t]
+                joint *= size[t] * eppf[j + 1, tables] / mass[t]
             else:
                 for k in range(profiles):
                     joint += weight[k] * level_profile[v, k]
-                joint *= seating[j + 1, tables + 1]
+                joint *= eppf[j + 1, tables + 1]
             score[t] = joint
             total += joint
-        estimate *= total / (seating[j, tables] if j > 0 else 1.0)
+        estimate *= total / (eppf[j, tables] if j > 0 else 1.0)
         u = rng.random() * total
         t = 0
         while t < tables and u >= score[t]:
@@ -72,7 +72,7 @@ def importance_probabilities(rng, draw, cell_level, particles, out):
         mean, square = 0.0, 0.0
         for particle in range(particles):
             estimate = weigh_particle(
-                rng, draw.weight, draw.level_profile, profiles, draw.seating, cell_level[c], block, mass, size, score
+                rng, draw.weight, draw.level_profile, profiles, draw.eppf, cell_level[c], block, mass, size, score
             )
             gap = estimate - mean
             mean += gap / (particle + 1.0)
@@ -95,7 +95,7 @@ def monte_carlo_probabilities(rng, draw, level_start, cell_level, people, out):
     size = np.zeros(variables, np.int64)
     profile = np.zeros((people, variables), np.int64)
     for i in range(people):
-        draw_affiliations(rng, draw.seating, weight_sum, profiles, label, size, profile[i])
+        draw_affiliations(rng, draw.eppf, weight_sum, profiles, label, size, profile[i])
     error = 0.0
     for c in range(cells):
         mean, square = 0.0, 0.0
@@ -129,7 +129,7 @@ def count_people_in_cells(rng, draw, level_start, people, cell_key, cell_order, 
     levels = np.zeros(variables, np.int64)
     count[:] = 0
     for _ in range(people):
-        draw_affiliations(rng, draw.seating, weight_sum, profiles, label, size, profile)
+        draw_affiliations(rng, draw.eppf, weight_sum, profiles, label, size, profile)
         key = np.uint64(0)
         for j in range(variables):
             u = rng.random() * level_sum[profile[j], level_start[j + 1] - 1]

@@ -10,7 +10,15 @@ long function for the same reason as in seats.py.
 """
 
 from keyhole.kernels.jit import inner
-from keyhole.kernels.profiles import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table, make_book
+from keyhole.kernels.profiles import (
+    CLOSE,
+    DONE,
+    OPEN,
+    build_brackets,
+    close_profile,
+    label_fresh_table,
+    make_profile_arrays,
+)
 from keyhole.kernels.work import OK
 
 
@@ -104,8 +112,8 @@ def label_tables(
 @inner
 def draw_labels(rng, records, prior, state, work):
     """Redraw the label of every table."""
-    book = make_book(records, state, work)
-    build_brackets(book)
+    arrays = make_profile_arrays(records, state, work)
+    build_brackets(arrays)
     i, t = 0, 0
     while True:
         i, t, event = label_tables(
@@ -116,9 +124,9 @@ def draw_labels(rng, records, prior, state, work):
         if event == DONE:
             return
         if event == CLOSE:
-            close_profile(book, state.table_label[i, t])
+            close_profile(arrays, state.table_label[i, t])
         else:
-            label_fresh_table(rng, book, prior.finite, records.level, state.seat, state.table_label, i, t)
+            label_fresh_table(rng, arrays, prior.finite, records.level, state.seat, state.table_label, i, t)
             if work.status[0] != OK:
                 return
             t += 1

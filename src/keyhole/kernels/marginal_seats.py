@@ -22,11 +22,11 @@ import math
 from keyhole.kernels.cells import fill_cell
 from keyhole.kernels.concentrations import log_seatings, log_shared
 from keyhole.kernels.distributions import draw_cumulative
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.lanes import LANES
 from keyhole.kernels.partitions import sum_partitions
-from keyhole.kernels.profiles import make_book, open_profile
+from keyhole.kernels.profiles import make_profile_arrays, open_profile
 from keyhole.kernels.work import OK
 
 SMALL_STEP, STEP_RANGE = -2.0, 3.5
@@ -34,22 +34,22 @@ SMALL_STEP, STEP_RANGE = -2.0, 3.5
 
 
 @inner
-def log_concentrations(x, y, finite, first, second, seating, table, group_size, groups, sums):
+def log_concentrations(x, y, finite, first, second, eppf, table, group_size, groups, sums):
     """Return the log density of log alpha, or of (log a / b, log a); `seating` becomes its V.
 
     table: people whose seats are given, by answers and tables. groups, group_size, sums: records whose seats are
     integrated out (marginal_seats.py).
     """
     if finite:
-        fill_shared_seating(math.exp(x), seating)
+        fill_fixed_alpha_eppf(math.exp(x), eppf)
         value = log_shared(x, first, second, table)
     else:
-        value = log_seatings(x, y, first, second, table, seating)
+        value = log_seatings(x, y, first, second, table, eppf)
     variables = sums.shape[1]
     for g in range(groups):
         probability = 0.0
         for b in range(variables):
-            probability += seating[variables, b + 1] * sums[g, b]
+            probability += eppf[variables, b + 1] * sums[g, b]
         value += group_size[g] * math.log(probability)
     return value
 
@@ -61,7 +61,7 @@ def walk_concentrations(rng, prior, state, work, groups, moves):
     People whose seats are given stand in work.tables_by_length, `groups` of others in work.members. V is brought
     into step.
     """
-    finite, trial = prior.finite, work.trial_seating
+    finite, trial = prior.finite, work.trial_eppf
     table, size, sums = work.tables_by_length, work.members.group_size, work.members.sums
     first, second = prior.mean_sd, prior.shape_sd
     if finite:
@@ -85,11 +85,11 @@ def walk_concentrations(rng, prior, state, work, groups, moves):
             x, y, density = new_x, new_y, new_density
     if finite:
         state.shared_concentration[0] = math.exp(x)
-        fill_shared_seating(state.shared_concentration[0], state.seating)
+        fill_fixed_alpha_eppf(state.shared_concentration[0], state.eppf)
     else:
         state.record_concentration[0] = math.exp(y)
         state.record_concentration[1] = math.exp(y - x)
-        fill_mixed_seating(state.record_concentration[0], state.record_concentration[1], state.seating)
+        fill_random_alpha_eppf(state.record_concentration[0], state.record_concentration[1], state.eppf)
 
 
 @inner
@@ -163,7 +163,7 @@ def draw_table_numbers(rng, records, state, work, profiles, groups):
     for g in range(groups):
         total = 0.0
         for b in range(variables):
-            total += state.seating[variables, b + 1] * member.sums[g, b]
+            total += state.eppf[variables, b + 1] * member.sums[g, b]
             blocks[b] = total
         i = member.group_first[g]
         known, more = False, False
@@ -289,9 +289,9 @@ def draw_memberships(rng, records, prior, state, work):
     if n == 0 or variables < 2 or member.sums.shape[0] == 0 or not (prior.finite or prior.adaptive):
         return
     least = min(SMALLEST_PROFILE / n, SMALLEST_WEIGHT)
-    book = make_book(records, state, work)
+    arrays = make_profile_arrays(records, state, work)
     while not prior.finite and state.remainder[0] >= least:
-        open_profile(rng, book, records.level, state.seat, -1, -1)
+        open_profile(rng, arrays, records.level, state.seat, -1, -1)
         if work.status[0] != OK:
             return
     weight, level_profile = work.profile_shape, work.bracket

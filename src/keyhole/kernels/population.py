@@ -37,16 +37,16 @@ def accumulate_rows(weight, level_profile, profiles, level_start, weight_sum, le
 
 
 @inner
-def draw_affiliations(rng, seating, weight_sum, profiles, label, size, profile):
+def draw_affiliations(rng, eppf, weight_sum, profiles, label, size, profile):
     """Write the profile of each answer of one new person to `profile`; return the number of tables."""
     tables = 0
     for j in range(profile.shape[0]):
         t = tables
         if tables > 0:
-            u = rng.random() * seating[j, tables]
-            joined = j * seating[j + 1, tables]
+            u = rng.random() * eppf[j, tables]
+            joined = j * eppf[j + 1, tables]
             if u < joined:
-                u /= seating[j + 1, tables]
+                u /= eppf[j + 1, tables]
                 t = 0
                 while t < tables - 1 and u >= size[t]:
                     u -= size[t]
@@ -82,7 +82,7 @@ def draw_people(rng, draw, level_start, out):
     size = np.zeros(variables, np.int64)
     profile = np.zeros(variables, np.int64)
     for i in range(out.shape[0]):
-        draw_affiliations(rng, draw.seating, weight_sum, profiles, label, size, profile)
+        draw_affiliations(rng, draw.eppf, weight_sum, profiles, label, size, profile)
         for j in range(variables):
             out[i, j] = draw_level(rng, level_sum, profile[j], level_start[j], level_start[j + 1])
 
@@ -118,11 +118,11 @@ def draw_block(rng, rest, blocks, half, cells):
 
 
 @inner
-def seat_confined(rng, size, seating, cells, score, block):
+def seat_confined(rng, size, eppf, cells, score, block):
     """Seat the confined answers of one person in a box whose sums are filled; return the number of blocks."""
     half = 1 << (size - 1)
     for b in range(size):
-        score[b] = seating[size, b + 1] * cells.total[b, 0]
+        score[b] = eppf[size, b + 1] * cells.total[b, 0]
     tables = 1 + draw_categorical(rng, score, size)
     rest = half
     for t in range(tables):
@@ -158,7 +158,7 @@ def fill_confined(rng, rules, first_set, block, weight, level_profile, profiles,
 
 
 @inner
-def fill_free(rng, seating, weight_sum, level_sum, level_start, profiles, tables, label, size, person):
+def fill_free(rng, eppf, weight_sum, level_sum, level_start, profiles, tables, label, size, person):
     """Draw the answers that a person does not have yet (-1), given the tables of those that they have."""
     seated = 0
     for t in range(tables):
@@ -168,9 +168,9 @@ def fill_free(rng, seating, weight_sum, level_sum, level_start, profiles, tables
             continue
         t = tables
         if tables > 0:
-            u = rng.random() * seating[seated, tables]
-            if u < seated * seating[seated + 1, tables]:
-                u /= seating[seated + 1, tables]
+            u = rng.random() * eppf[seated, tables]
+            if u < seated * eppf[seated + 1, tables]:
+                u /= eppf[seated + 1, tables]
                 t = 0
                 while t < tables - 1 and u >= size[t]:
                     u -= size[t]
@@ -186,7 +186,7 @@ def fill_free(rng, seating, weight_sum, level_sum, level_start, profiles, tables
 
 
 @kernel
-def draw_possible_people(rng, rules, weight, level_profile, profiles, seating, level_start, cells, out):
+def draw_possible_people(rng, rules, weight, level_profile, profiles, eppf, level_start, cells, out):
     """Fill `out` (people, J) with the levels of new people, box after box.
 
     weight : (K,), the remainder among them; level_profile : (levels, K); cells : scratch with one lane for as many
@@ -206,7 +206,7 @@ def draw_possible_people(rng, rules, weight, level_profile, profiles, seating, l
     chance, suffix, count = np.zeros(boxes), np.zeros(boxes), np.zeros(boxes, np.int64)
     for box in range(boxes):
         chance[box] = box_probability(
-            rules.possible_start, rules.possible_set, box, weight, profiles, set_factor, seating, cells
+            rules.possible_start, rules.possible_set, box, weight, profiles, set_factor, eppf, cells
         )
     draw_multinomial(rng, people, chance, boxes, count, suffix)
     out[:, :] = -1
@@ -217,14 +217,14 @@ def draw_possible_people(rng, rules, weight, level_profile, profiles, seating, l
         confined = sum_box(rules.possible_start, rules.possible_set, box, weight, profiles, set_factor, cells)
         first = rules.possible_start[box]
         for _ in range(count[box]):
-            tables = seat_confined(rng, confined, seating, cells, score, block)
+            tables = seat_confined(rng, confined, eppf, cells, score, block)
             for t in range(tables):
                 label[t] = fill_confined(
                     rng, rules, first, block[t], weight, level_profile, profiles, set_factor, score, out[i]
                 )
                 size[t] = cells.members[block[t]]
-            fill_free(rng, seating, weight_sum, level_sum, level_start, profiles, tables, label, size, out[i])
+            fill_free(rng, eppf, weight_sum, level_sum, level_start, profiles, tables, label, size, out[i])
             i += 1
     if boxes == 0:
         for x in range(people):
-            fill_free(rng, seating, weight_sum, level_sum, level_start, profiles, 0, label, size, out[x])
+            fill_free(rng, eppf, weight_sum, level_sum, level_start, profiles, 0, label, size, out[x])

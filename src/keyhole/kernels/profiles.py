@@ -23,7 +23,7 @@ One kernel in place of five calls from Python: every way in from Python takes a 
 import math
 from typing import NamedTuple
 
-from keyhole.kernels.concentrations import fill_seating
+from keyhole.kernels.concentrations import fill_eppf
 from keyhole.kernels.distributions import draw_dirichlet
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.state import Floats, Integers
@@ -35,7 +35,7 @@ CLOSE = 1
 OPEN = 2
 
 
-class Book(NamedTuple):
+class ProfileArrays(NamedTuple):
     """The arrays of State and Work that opening and closing a profile touches, under the same names.
 
     Functions take this in place of all of State and Work: Numba compiles them three times faster.
@@ -58,9 +58,9 @@ class Book(NamedTuple):
 
 
 @inner
-def make_book(records, state, work):
+def make_profile_arrays(records, state, work):
     """Gather the arrays."""
-    return Book(
+    return ProfileArrays(
         state.profile_total, state.weight, state.remainder, state.level_profile, state.profile_tables,
         state.level_count, state.weight_concentration, state.base_strength, state.base_level, records.level_start,
         work.weighted, work.bracket, work.level_shape, work.status,
@@ -68,77 +68,77 @@ def make_book(records, state, work):
 
 
 @inner
-def build_brackets(book):
+def build_brackets(arrays):
     """Fill `weighted` and `bracket` for the profiles in use."""
-    profiles = book.profile_total[0]
-    levels, capacity = book.level_profile.shape
+    profiles = arrays.profile_total[0]
+    levels, capacity = arrays.level_profile.shape
     padded = min(capacity, (profiles + 7) // 8 * 8)
     for v in range(levels):
         total = 0.0
         for k in range(profiles):
-            book.weighted[v, k] = book.weight[k] * book.level_profile[v, k]
-            total += book.weighted[v, k]
-            book.bracket[v, k] = total
+            arrays.weighted[v, k] = arrays.weight[k] * arrays.level_profile[v, k]
+            total += arrays.weighted[v, k]
+            arrays.bracket[v, k] = total
         for k in range(profiles, padded):
-            book.weighted[v, k] = 0.0
+            arrays.weighted[v, k] = 0.0
 
 
 @inner
-def open_profile(rng, book, level, seat, i, t):
+def open_profile(rng, arrays, level, seat, i, t):
     """Open a profile for table t of record i (for nobody if i < 0); return its index, or -1 without room."""
-    k = book.profile_total[0]
-    if k == book.weight.shape[0]:
-        book.status[0] = FULL
+    k = arrays.profile_total[0]
+    if k == arrays.weight.shape[0]:
+        arrays.status[0] = FULL
         return -1
-    log_nu = -rng.standard_exponential() / book.weight_concentration[0]
-    book.weight[k] = -math.expm1(log_nu) * book.remainder[0]
-    book.remainder[0] *= math.exp(log_nu)
-    book.profile_total[0] = k + 1
-    book.profile_tables[k] = 1 if i >= 0 else 0
-    shape = book.level_shape
-    for j in range(book.level_start.shape[0] - 1):
-        first, last = book.level_start[j], book.level_start[j + 1]
+    log_nu = -rng.standard_exponential() / arrays.weight_concentration[0]
+    arrays.weight[k] = -math.expm1(log_nu) * arrays.remainder[0]
+    arrays.remainder[0] *= math.exp(log_nu)
+    arrays.profile_total[0] = k + 1
+    arrays.profile_tables[k] = 1 if i >= 0 else 0
+    shape = arrays.level_shape
+    for j in range(arrays.level_start.shape[0] - 1):
+        first, last = arrays.level_start[j], arrays.level_start[j + 1]
         for v in range(first, last):
-            shape[v] = book.base_strength[j] * book.base_level[v]
+            shape[v] = arrays.base_strength[j] * arrays.base_level[v]
         if i >= 0 and level[i, j] >= 0 and seat[i, j] == t:
             shape[level[i, j]] += 1.0
         draw_dirichlet(rng, shape[first:last], shape[first:last])
-    for v in range(book.base_level.shape[0]):
-        book.level_profile[v, k] = shape[v]
-        book.level_count[v, k] = 0
+    for v in range(arrays.base_level.shape[0]):
+        arrays.level_profile[v, k] = shape[v]
+        arrays.level_count[v, k] = 0
         if k % 8 == 0:
-            book.weighted[v, k : k + 8] = 0.0
-        book.weighted[v, k] = book.weight[k] * shape[v]
-        book.bracket[v, k] = book.weighted[v, k] + (book.bracket[v, k - 1] if k > 0 else 0.0)
+            arrays.weighted[v, k : k + 8] = 0.0
+        arrays.weighted[v, k] = arrays.weight[k] * shape[v]
+        arrays.bracket[v, k] = arrays.weighted[v, k] + (arrays.bracket[v, k - 1] if k > 0 else 0.0)
     return k
 
 
 @inner
-def close_profile(book, k):
+def close_profile(arrays, k):
     """Forget profile k: its weight goes to the remainder, and nobody can choose it."""
-    book.remainder[0] += book.weight[k]
-    book.weight[k] = 0.0
-    book.profile_tables[k] = 0
-    for v in range(book.base_level.shape[0]):
-        book.weighted[v, k] = 0.0
-        total = book.bracket[v, k - 1] if k > 0 else 0.0
-        for other in range(k, book.profile_total[0]):
-            total += book.weighted[v, other]
-            book.bracket[v, other] = total
+    arrays.remainder[0] += arrays.weight[k]
+    arrays.weight[k] = 0.0
+    arrays.profile_tables[k] = 0
+    for v in range(arrays.base_level.shape[0]):
+        arrays.weighted[v, k] = 0.0
+        total = arrays.bracket[v, k - 1] if k > 0 else 0.0
+        for other in range(k, arrays.profile_total[0]):
+            total += arrays.weighted[v, other]
+            arrays.bracket[v, other] = total
 
 
 @inner
-def label_fresh_table(rng, book, finite, level, seat, label, i, t):
+def label_fresh_table(rng, arrays, finite, level, seat, label, i, t):
     """Label table t of record i, whose draw fell beyond the last profile.
 
     There stands a profile not seen before. `mixed` has none: it can only be rounding, and the last one is meant.
     """
     if finite:
-        k = book.profile_total[0] - 1
+        k = arrays.profile_total[0] - 1
         label[i, t] = k
-        book.profile_tables[k] += 1
+        arrays.profile_tables[k] += 1
     else:
-        label[i, t] = open_profile(rng, book, level, seat, i, t)
+        label[i, t] = open_profile(rng, arrays, level, seat, i, t)
 
 
 @inner
@@ -197,9 +197,9 @@ def draw_profiles(rng, records, prior, state, work):
 
 
 @kernel
-def settle(rng, records, prior, state, work):
+def initialise_parameters(rng, records, prior, state, work):
     """Draw weights and profiles for records that have been seated, and bring tallies and V into step."""
-    fill_seating(rng, records, prior, state, work)
+    fill_eppf(rng, records, prior, state, work)
     tally_answers(rng, records, prior, state, work)
     drop_empty_profiles(rng, records, prior, state, work)
     draw_weights(rng, records, prior, state, work)

@@ -14,13 +14,21 @@ closed or opened.
 """
 
 from keyhole.kernels.jit import inner
-from keyhole.kernels.profiles import CLOSE, DONE, OPEN, build_brackets, close_profile, label_fresh_table, make_book
+from keyhole.kernels.profiles import (
+    CLOSE,
+    DONE,
+    OPEN,
+    build_brackets,
+    close_profile,
+    label_fresh_table,
+    make_profile_arrays,
+)
 from keyhole.kernels.work import OK
 
 
 @inner
 def seat_answers(
-    rng, level, answer_total, seat, size, label, table_total, seating, bracket, level_profile, fresh, profiles,
+    rng, level, answer_total, seat, size, label, table_total, eppf, bracket, level_profile, fresh, profiles,
     profile_tables, finite, cumulative, first
 ):  # fmt: skip
     """Redraw seats from answer number `first` on (counted along records), until a profile must be closed or opened.
@@ -62,7 +70,7 @@ def seat_answers(
             opened = fresh[v]
             if profiles > 0:
                 opened += bracket[v, profiles - 1]
-            ratio = seating[answers, tables + 1] / seating[answers, tables] if tables > 0 else 1.0
+            ratio = eppf[answers, tables + 1] / eppf[answers, tables] if tables > 0 else 1.0
             u = rng.random() * (joined + ratio * opened)
             if u < joined:
                 t = 0
@@ -96,8 +104,8 @@ def seat_answers(
 @inner
 def draw_seats(rng, records, prior, state, work):
     """Redraw the seat of every answer, in the order of the file."""
-    book = make_book(records, state, work)
-    build_brackets(book)
+    arrays = make_profile_arrays(records, state, work)
+    build_brackets(arrays)
     variables = records.level.shape[1]
     answer = 0
     while True:
@@ -105,17 +113,17 @@ def draw_seats(rng, records, prior, state, work):
             work.fresh[v] = state.remainder[0] * state.base_level[v]
         answer, event = seat_answers(
             rng, records.level, records.answer_total, state.seat, state.table_size, state.table_label,
-            state.table_total, state.seating, work.bracket, state.level_profile, work.fresh,
+            state.table_total, state.eppf, work.bracket, state.level_profile, work.fresh,
             state.profile_total[0], state.profile_tables, prior.finite, work.table_cumulative, answer,
         )  # fmt: skip
         if event == DONE:
             return
         i, j = answer // variables, answer % variables
         if event == CLOSE:
-            close_profile(book, state.table_label[i, state.seat[i, j]])
+            close_profile(arrays, state.table_label[i, state.seat[i, j]])
         else:
             t = state.seat[i, j]
-            label_fresh_table(rng, book, prior.finite, records.level, state.seat, state.table_label, i, t)
+            label_fresh_table(rng, arrays, prior.finite, records.level, state.seat, state.table_label, i, t)
             if work.status[0] != OK:
                 return
             answer += 1

@@ -1,4 +1,4 @@
-"""Split, merge and part anew: docs/model.md section 3. Jain-Neal with tables as observations, launched as in split_merge.py.
+"""Split, merge and reallocate pairs: docs/model.md section 3. Jain-Neal with tables as observations.
 
 beta and theta are integrated out, so they are stale afterwards: they must be drawn anew before anything reads
 them. Table a is picked at random. Then, with probability 1/4, 1/4 and 1/2,
@@ -44,7 +44,7 @@ SCANS = 5
 """The allocation in sequence, three scans towards a launching state, and the one that is proposed."""
 
 
-class Sides(NamedTuple):
+class SplitArrays(NamedTuple):
     """The arrays of Records, State and Work that a split or merge touches, under the same names (cf. Book)."""
 
     level: NDArray[np.int32]
@@ -277,7 +277,7 @@ def draw_split_or_merge(rng, records, prior, state, work):
     if n == 0:
         return
     finite, profile_tables = prior.finite, state.profile_tables
-    sides = Sides(
+    sides = SplitArrays(
         records.level, records.level_start, state.seat, state.table_total, state.table_label, state.profile_total,
         profile_tables, state.level_count, state.base_strength, state.base_level, work.member_record,
         work.member_table, work.member_side, work.side_count, work.side_answers,

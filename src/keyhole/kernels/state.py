@@ -7,7 +7,7 @@ A scalar that changes lives in an array of length one.
 
 Symbols of docs/model.md: beta = weight, beta_0 = remainder, theta = level_profile, gamma =
 weight_concentration, (a, b) = record_concentration, alpha of `mixed` = shared_concentration,
-lambda = base_strength, pi = base_level, V(f, m) = seating[f, m], m_k = profile_tables, N_kjx = level_count.
+lambda = base_strength, pi = base_level, V(f, m) = eppf[f, m], m_k = profile_tables, N_kjx = level_count.
 """
 
 from typing import NamedTuple
@@ -150,12 +150,12 @@ class State(NamedTuple):
         The one concentration of `mixed`.
     base_strength : float64 (J,)
     base_level : float64 (levels,)
-    seating : float64 (J + 1, J + 2)
-        seating[f, m] = V(f, m), the prior weight of m tables for f answers; kept in step with the
+    eppf : float64 (J + 1, J + 2)
+        eppf[f, m] = V(f, m), the prior weight of m tables for f answers; kept in step with the
         concentrations. Row 0 and column 0 are not used.
-    impossible_total : int64 (1,)
+    augmented_total : int64 (1,)
         Imputed impossible people; 0 without rules.
-    impossible_seating : int64 (J + 1, J + 1)
+    augmented_tables : int64 (J + 1, J + 1)
         Imputed people by number of answers and of tables.
     """
 
@@ -174,6 +174,6 @@ class State(NamedTuple):
     shared_concentration: Floats
     base_strength: Floats
     base_level: Floats
-    seating: Floats
-    impossible_total: Integers
-    impossible_seating: Integers
+    eppf: Floats
+    augmented_total: Integers
+    augmented_tables: Integers

@@ -5,7 +5,7 @@ gamma integrates the weights out and the base levels integrate the profiles out,
 
 import numpy as np
 
-from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answers
+from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
 from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.jit import kernel
@@ -41,10 +41,10 @@ def run_sweep(rng, records, prior, tuning, state, work):
     if ruled:
         # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are
         # drawn given all of G_0, and what is known of it must not be forgotten before.
-        draw_impossible(rng, records, prior, state, work)
+        draw_augmented_records(rng, records, prior, state, work)
         if work.status[0] != OK:
             return
-        draw_impossible_answers(rng, records, prior, state, work)
+        draw_augmented_answers(rng, records, prior, state, work)
     else:
         if rng.random() < tuning.membership_rate:
             draw_memberships(rng, records, prior, state, work)
@@ -81,7 +81,7 @@ def run_sweeps(
     """Make up to `sweeps` sweeps; return how many were made. Work.status says why it stopped early.
 
     GROW: a sweep rarely opens more than a handful of profiles, and with rules some forty for each unit of gamma (the
-    sticks of draw_impossible), but there must be room for very many. This loop is
+    sticks of draw_augmented_records), but there must be room for very many. This loop is
     not compiled: that would take ten seconds and save five microseconds a sweep.
     """
     boxes = len(prior.rules.box_start) - 1

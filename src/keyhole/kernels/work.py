@@ -1,6 +1,6 @@
 """Scratch for kernels: nothing in it outlives the kernel that writes it, but for the imputed people.
 
-They are drawn anew in every sweep: draw_impossible leaves them here for the rest of its sweep.
+They are drawn anew in every sweep: draw_augmented_records leaves them here for the rest of its sweep.
 """
 
 from typing import NamedTuple
@@ -86,7 +86,7 @@ class Work(NamedTuple):
     member_side : uint8 (n J,)
     side_count : int64 (2, levels)
     side_answers : int64 (2, J)
-    trial_seating : float64 (J + 1, J + 2)
+    trial_eppf : float64 (J + 1, J + 2)
     tables_by_length : int64 (J + 1, J + 1)
         Records and imputed people by number of answers and of tables.
     level_shape : float64 (levels,)
@@ -120,7 +120,7 @@ class Work(NamedTuple):
     member_side: NDArray[np.uint8]
     side_count: Integers
     side_answers: Integers
-    trial_seating: Floats
+    trial_eppf: Floats
     tables_by_length: Integers
     level_shape: Floats
     profile_shape: Floats
@@ -153,7 +153,7 @@ def make_work(records: int, variables: int, levels: int, capacity: int, rules: R
         member_side=np.zeros(records * variables, np.uint8),
         side_count=np.zeros((2, levels), np.int64),
         side_answers=np.zeros((2, variables), np.int64),
-        trial_seating=np.zeros((variables + 1, variables + 2)),
+        trial_eppf=np.zeros((variables + 1, variables + 2)),
         tables_by_length=np.zeros((variables + 1, variables + 1), np.int64),
         level_shape=np.zeros(levels),
         profile_shape=np.zeros(capacity + 1),

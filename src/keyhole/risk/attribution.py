@@ -111,7 +111,7 @@ def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Releas
     n, variables = posterior.microdata.codes.shape
     sweeps = trace.sweeps * len(trace.starts)
     sweep = sweep_cost(n, variables, posterior.zeros is not None)
-    run = sweeps * (sweep + estimate_work(posterior, whole) / trace.spacing)
+    run = sweeps * (sweep + estimate_work(posterior, whole) / trace.thin)
     work = sum(estimate_work(posterior, release) for release in (whole, *releases))
     wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
     return spread_draws(posterior.available, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))

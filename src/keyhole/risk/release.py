@@ -92,14 +92,14 @@ ENOUGH_DRAWS = 200
 class Posterior:
     """What releases about coarser releases need.
 
-    people: M, those outside the sample; draws: as in Trace, none when nothing had to be sampled.
+    n_unseen: M, those outside the sample; draws: as in Trace, none when nothing had to be sampled.
     workers: draws evaluated at once, which changes no number.
     grade: of the fit: chains that disagree are not pooled for a coarser release either.
     """
 
     microdata: Microdata
     zeros: Zeros | None
-    people: int
+    n_unseen: int
     draws: Draws
     seed: int
     workers: int | None
@@ -140,12 +140,12 @@ class ReleaseRisk:
 class Release:
     """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of.
 
-    people: those who may share their cells: outside the sample, or records that have no answer left.
+    n_unseen: those who may share their cells: outside the sample, or records that have no answer left.
     """
 
     unique_record: Integers
     events: Events
-    people: int
+    n_unseen: int
 
 
 def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
@@ -157,7 +157,7 @@ def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
     return Release(
         unique,
         make_events(codes[unique], coarsening, posterior.microdata.levels, possible),
-        posterior.people + counts.blank,
+        posterior.n_unseen + counts.blank,
     )
 
 
@@ -187,7 +187,7 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
     few = np.unique(place.astype(int))
     grade = grade_release(posterior.grade, expected, variance)
     return ReleaseRisk(
-        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], release.people, variance[0][:, few]), expected[0], grade),
+        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], release.n_unseen, variance[0][:, few]), expected[0], grade),
         tau2=measure(law_of_matches(expected[1], variance[1], uniques), expected[1], grade),
         sample_uniques=uniques,
         unique_row=rows,
@@ -231,7 +231,7 @@ def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> l
                 break
             rng = np.random.default_rng(make_seeds(posterior.seed, RELEASE, number))
             draw = posterior.draws[number // each][number % each]
-            found.append(measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.people))
+            found.append(measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.n_unseen))
         return found
 
     with ThreadPoolExecutor(max_workers=workers) as pool:

@@ -166,7 +166,7 @@ def advance(chain: Chain, problem: Problem) -> None:
 
 def is_draw_due(chain: Chain, problem: Problem) -> bool:
     """Say whether the sweeps up to the next draw have been made."""
-    return problem.phases[chain.phase].sweeps is None and chain.since == problem.spacing
+    return problem.phases[chain.phase].sweeps is None and chain.since == problem.thin
 
 
 def run_one_sweep(chain: Chain, problem: Problem) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels import jit
-from keyhole.kernels.augmentation import draw_impossible, draw_impossible_answers
+from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
 from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
@@ -42,7 +42,7 @@ OURS: tuple[Any, ...] = (
     draw_weight_concentration,
     draw_concentrations,
 )
-THEIRS: tuple[Any, ...] = (draw_impossible, draw_impossible_answers, draw_memberships)
+THEIRS: tuple[Any, ...] = (draw_augmented_records, draw_augmented_answers, draw_memberships)
 """Two lists that take equally long, with what is compiled after them: about 50 seconds."""
 
 
@@ -94,7 +94,7 @@ def draw_example_people() -> None:
     fill_people(np.random.default_rng(0), draw, np.array([0, 2, 4]), no_rules(), make_cell_work(1, 1), out)
 
 
-def warm_up(estimators: Sequence[str] = ("exact",)) -> None:
+def precompile(estimators: Sequence[str] = ("exact",)) -> None:
     """Run these estimators on four records, so that all that they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
     with garbage_kept():

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
-from keyhole.kernels.boxes import fill_set_factors, possible_share
+from keyhole.kernels.boxes import fill_set_factors, sum_possible
 from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
-from keyhole.kernels.eppf import fill_mixed_seating, fill_shared_seating
+from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.freeze import LEFT, Draw, effective_profiles, fill_draw, find_capacity, log_likelihood
 from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
 from keyhole.kernels.risk import count_matches, draw_matches, fill_risks, find_variances
@@ -70,7 +70,7 @@ def freeze(
     return Draw(
         weight=weight[:profiles].copy(),
         level_profile=np.ascontiguousarray(level_profile[:, :profiles]),
-        seating=state.seating.copy(),
+        eppf=state.eppf.copy(),
         record_concentration=state.record_concentration.copy(),
         shared_concentration=state.shared_concentration.copy(),
     )
@@ -90,12 +90,12 @@ def make_draw(
     variables: int,
 ) -> Draw:
     """Return a draw from what is stored of it. finite: one concentration for all records (`mixed`)."""
-    seating = np.zeros((variables + 1, variables + 2))
+    eppf = np.zeros((variables + 1, variables + 2))
     if finite:
-        fill_shared_seating(float(shared_concentration[0]), seating)
+        fill_fixed_alpha_eppf(float(shared_concentration[0]), eppf)
     else:
-        fill_mixed_seating(float(record_concentration[0]), float(record_concentration[1]), seating)
-    return Draw(weight, level_profile, seating, record_concentration, shared_concentration)
+        fill_random_alpha_eppf(float(record_concentration[0]), float(record_concentration[1]), eppf)
+    return Draw(weight, level_profile, eppf, record_concentration, shared_concentration)
 
 
 def predict(
@@ -133,7 +133,7 @@ def _predict_part(
     work = scratch.get(variables)
     if work is None or work.factor.shape[1] < profiles:
         work = scratch[variables] = make_cell_work(variables, 2 * profiles + 100)
-    cell_probabilities(draw.weight, draw.level_profile, profiles, draw.seating, row, work, out)
+    cell_probabilities(draw.weight, draw.level_profile, profiles, draw.eppf, row, work, out)
     return out, 0.0
 
 
@@ -147,7 +147,7 @@ def possible_mass(rules: Rules, draw: Draw) -> float:
     set_factor = np.zeros((len(rules.set_variable), profiles))
     fill_set_factors(rules, draw.level_profile, profiles, set_factor)
     work = make_cell_work(largest, profiles)
-    return float(possible_share(rules, draw.weight, profiles, set_factor, draw.seating, work, np.zeros(boxes)))
+    return float(sum_possible(rules, draw.weight, profiles, set_factor, draw.eppf, work, np.zeros(boxes)))
 
 
 def measure(q: Floats, people: int) -> Measured:
@@ -161,7 +161,7 @@ def evaluate(rng: np.random.Generator, problem: Problem, state: State, scratch: 
     """Freeze a chain's state, predict the cells of the records, and measure the risks of the sample uniques."""
     records, uniques = problem.records, len(problem.cell_level)
     # With rules a profile is as important as the people it holds before the impossible ones are excluded.
-    people = problem.people * (1.0 + float(state.impossible_total[0]) / max(len(records.level), 1))
+    people = problem.n_unseen * (1.0 + float(state.augmented_total[0]) / max(len(records.level), 1))
     draw = freeze(rng, records, problem.prior, state, people)
     if problem.estimator == "population":
         possible, error = 1.0, 0.0
@@ -171,8 +171,8 @@ def evaluate(rng: np.random.Generator, problem: Problem, state: State, scratch: 
         prediction = _predict_cells(rng, problem, draw, scratch)
         possible, error = prediction.possible, prediction.error
         q = prediction.q[:uniques]
-        found = measure(q, problem.people)
-        taus = draw_matches(rng, q, problem.people)
+        found = measure(q, problem.n_unseen)
+        taus = draw_matches(rng, q, problem.n_unseen)
         if problem.estimator == "exact":
             fit = np.log(q).sum() + (problem.shared_count * np.log(prediction.q[uniques:])).sum()
         else:
@@ -215,7 +215,7 @@ def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> t
     uniques = len(problem.cell_level)
     count, r1, r2 = np.zeros(uniques, np.int64), np.zeros(uniques), np.zeros(uniques)
     count_people_in_cells(
-        rng, draw, problem.records.level_start, problem.people, problem.cell_key, problem.cell_order,
+        rng, draw, problem.records.level_start, problem.n_unseen, problem.cell_key, problem.cell_order,
         problem.multiplier, problem.cell_level, count,
     )  # fmt: skip
     taus = count_matches(count, r1, r2)

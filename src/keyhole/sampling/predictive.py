@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.population import draw_people, draw_possible_people
-from keyhole.kernels.profiles import settle
+from keyhole.kernels.profiles import initialise_parameters
 from keyhole.kernels.state import Integers, Prior, Records, Rules, State, has_rules
 from keyhole.kernels.work import make_work
 from keyhole.sampling.costs import cell_cost, sweep_cost
@@ -52,7 +52,7 @@ def draw_parameters(
         for j in range(variables):
             first, last = level_start[j], level_start[j + 1]
             state.base_level[first:last] = rng.dirichlet(np.ones(last - first))
-    settle(rng, records, prior, state, work)
+    initialise_parameters(rng, records, prior, state, work)
     return prior, records, state
 
 
@@ -133,5 +133,5 @@ def fill_people(
 ) -> None:
     """Fill `out` with the levels of people whom the rules allow, in random order."""
     draw, profiles = lengthen(draw), len(draw.weight)
-    draw_possible_people(rng, rules, draw.weight, draw.level_profile, profiles, draw.seating, level_start, cells, out)
+    draw_possible_people(rng, rules, draw.weight, draw.level_profile, profiles, draw.eppf, level_start, cells, out)
     rng.shuffle(out)

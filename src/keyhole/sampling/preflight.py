@@ -128,7 +128,7 @@ def check_memory(problem: Problem, settings: Settings) -> None:
     needed = settings.chains * state + estimate_memory(problem, settings, draws=8)
     if free is not None and needed > free:
         raise InputError(
-            f"this needs at least {tell_bytes(needed)} of memory, and {tell_bytes(free)} are free: "
+            f"this needs at least {describe_bytes(needed)} of memory, and {describe_bytes(free)} are free: "
             "use fewer chains or workers, group categories, or use a larger machine."
         )
 
@@ -140,7 +140,7 @@ def time_draw(problem: Problem, settings: Settings, position: ChainState) -> flo
     since = position.since if position.phase == last else 0
     run_block(problem, position._replace(phase=last, since=since), 1, (1, 1), seconds=0.0)
     sweep = time.perf_counter() - started
-    return 1.5 * problem.spacing * sweep * settings.chains / count_workers(settings)
+    return 1.5 * problem.thin * sweep * settings.chains / count_workers(settings)
 
 
 def describe_estimate(
@@ -152,13 +152,13 @@ def describe_estimate(
     """
     draws = int(settings.time_limit / seconds_per_draw)
     if settings.max_sweeps is not None:
-        draws = min(draws, settings.max_sweeps // problem.spacing)
+        draws = min(draws, settings.max_sweeps // problem.thin)
     memory = max(peak_memory(), used_memory() + estimate_memory(problem, settings, max(draws, 8)))
     last = max(settings.time_limit, fewest * seconds_per_draw)
     verdict = min(first_round * seconds_per_draw, last)
     why = "" if last == settings.time_limit else ": chains need that long to start"
     return (
-        f"About {tell_bytes(memory)} of memory at most; first verdict after about {duration(verdict)}, "
+        f"About {describe_bytes(memory)} of memory at most; first verdict after about {duration(verdict)}, "
         f"the last after {duration(last)} at the latest{why}."
     )
 
@@ -198,7 +198,7 @@ def free_memory() -> int | None:
     return max(min(found), 0) if found else None
 
 
-def tell_bytes(size: float) -> str:
+def describe_bytes(size: float) -> str:
     """Write a size in megabytes or gigabytes."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1.0):,.0f} MB"
 

@@ -43,7 +43,7 @@ class Phase:
 class Problem:
     """The data, the model and how a draw is evaluated.
 
-    cell_level: int32 (uniques, J), the cells of the sample uniques; people: M, those outside the sample.
+    cell_level: int32 (uniques, J), the cells of the sample uniques; n_unseen: M, those outside the sample.
     cells: the events of these cells and, where probabilities are exact, of those that several records share;
     shared_count: float64, how many share each.
     phases: the models that a chain samples one after the other, the last for good. No draw is made before the last.
@@ -56,11 +56,11 @@ class Problem:
     cell_level: NDArray[np.int32]
     shared_count: Floats
     cells: Events
-    people: int
+    n_unseen: int
     profiles: int
     estimator: str
     mc_draws: int
-    spacing: int
+    thin: int
     cell_key: NDArray[np.uint64]
     cell_order: Integers
     multiplier: NDArray[np.uint64]
@@ -107,11 +107,11 @@ def make_problem(
         cell_level=cells,
         shared_count=shared_count,
         cells=every_cell if estimator == "exact" else describe_cells(cells, records.level_start, possible),
-        people=population - len(records.level),
+        n_unseen=population - len(records.level),
         profiles=settings.profiles,
         estimator=estimator,
         mc_draws=settings.mc_draws,
-        spacing=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 2), 50)),
+        thin=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 2), 50)),
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,

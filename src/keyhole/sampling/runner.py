@@ -18,10 +18,10 @@ from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_ser
 from keyhole.errors import KeyholeError, Stopped
 from keyhole.kernels.state import Floats, Integers, Records
 from keyhole.sampling.chain import Block, find_position, start_chain
-from keyhole.sampling.precompile import warm_up
+from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
 from keyhole.sampling.problem import Problem, make_problem
-from keyhole.sampling.saved_run import Keeper, Resumed, fingerprint
+from keyhole.sampling.saved_run import Checkpointer, Resumed, fingerprint
 from keyhole.sampling.start import STARTS
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
@@ -62,7 +62,7 @@ class Run:
     chains: list[ChainHistory]
     clock: Clock
     tell: OnProgress
-    keeper: Keeper | None = None
+    checkpointer: Checkpointer | None = None
     round: int = 0
     before: float = 0.0
     gates: list[Gate] = field(default_factory=list)
@@ -108,7 +108,7 @@ def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
                 add_block(chain, block)
                 events.append(describe(run, chain, wanted))
             keep_workers_busy()
-            if run.keeper is not None and run.keeper.is_due:
+            if run.checkpointer is not None and run.checkpointer.is_due:
                 save(run)
         for event in events:
             run.tell(event)
@@ -116,7 +116,7 @@ def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
 
 def save(run: Run) -> bool:
     """Write a checkpoint of everything up to the last block of each chain."""
-    return run.keeper is not None and run.keeper.save(run.chains, run.round, run.before + run.clock.seconds)
+    return run.checkpointer is not None and run.checkpointer.save(run.chains, run.round, run.before + run.clock.seconds)
 
 
 def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
@@ -126,7 +126,7 @@ def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
     state = chain.position.state
     sweeps = chain.sweeps(run.problem)
     made = [item.sweeps(run.problem) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
-    needed = run.problem.start_sweeps + max(run.needed, wanted) * run.problem.spacing
+    needed = run.problem.start_sweeps + max(run.needed, wanted) * run.problem.thin
     to_go = sum(max(needed - item.sweeps(run.problem), 0) for item in run.chains)
     return Progress(
         chain=chain.number,
@@ -172,26 +172,30 @@ def run_chains(
     tell = on_progress or _say_nothing
     problem = make_problem(records, unique_record, population, settings, zeros)
     check_memory(problem, settings)
-    keeper = None if checkpoint is None else Keeper(checkpoint, problem, settings, tell)
-    resumed = keeper.resume() if keeper is not None and resume else None
+    checkpointer = None if checkpoint is None else Checkpointer(checkpoint, problem, settings, tell)
+    resumed = checkpointer.resume() if checkpointer is not None and resume else None
     clock = time.perf_counter()
-    warm_up((settings.estimator,))
+    precompile((settings.estimator,))
     compile_seconds = time.perf_counter() - clock
     start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
     seconds = time_draw(problem, settings, start.chains[-1].position)
-    before = max(problem.start_sweeps - start.chains[-1].sweeps(problem), 0) / problem.spacing
+    before = max(problem.start_sweeps - start.chains[-1].sweeps(problem), 0) / problem.thin
     estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round), before + FEWEST)
     tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
-    run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, keeper)
+    run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, checkpointer)
     run.round, run.before = start.round, start.seconds
     run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
-    token = keeper.problem_hash if keeper is not None else fingerprint(problem)
+    token = checkpointer.problem_hash if checkpointer is not None else fingerprint(problem)
     try:
         with open_workers(problem, token, settings, executor, run.clock.stopped) as workers:
             trace = run_rounds(run, workers)
     except BrokenExecutor:
         raise KeyholeError("a worker ended unexpectedly, perhaps for want of memory: use fewer workers.") from None
-    more = {"compile": compile_seconds, "checkpoint": 0.0 if keeper is None else keeper.seconds, "earlier": run.before}
+    more = {
+        "compile": compile_seconds,
+        "checkpoint": 0.0 if checkpointer is None else checkpointer.seconds,
+        "earlier": run.before,
+    }
     return replace(trace, seconds={**trace.seconds, **more})
 
 
@@ -221,7 +225,7 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
     except BaseException as error:
         run.clock.stopped.set()
         with shielded():
-            kept = run.keeper is not None and (save(run) or not run.keeper.fresh)
+            kept = run.checkpointer is not None and (save(run) or not run.checkpointer.fresh)
         if isinstance(error, KeyboardInterrupt):
             raise Stopped(kept) from None
         raise
@@ -229,7 +233,7 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
         for future in run.pending:
             future.cancel()
     run.clock.stopped.set()
-    if trace.stopped != "gates" and run.keeper is not None:
+    if trace.stopped != "gates" and run.checkpointer is not None:
         with shielded():
             save(run)
     return trace
@@ -238,7 +242,7 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
 def run_until_stopped(run: Run, workers: Workers) -> Trace:
     """Make rounds until there is reason to stop."""
     settings, problem = run.settings, run.problem
-    most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.spacing, FEWEST)
+    most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.thin, FEWEST)
     while True:
         wanted, beyond = (count_wanted(rounds) for rounds in (run.round, run.round + 1))
         if most is not None:
@@ -273,13 +277,13 @@ def look(run: Run, draws: int) -> bool:
 
 def split_quantities(chains: list[ChainHistory], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the quantities of the draws that are kept, and of those that are discarded, by name (chain, draw)."""
-    warm_up = draws // DISCARDED
+    burn_in = draws // DISCARDED
     whole = {
         name: np.array([[draw[name] for draw in chain.quantities[:draws]] for chain in chains])
         for name in chains[0].quantities[0]
     }
-    return {name: values[:, warm_up:] for name, values in whole.items()}, {
-        name: values[:, :warm_up] for name, values in whole.items()
+    return {name: values[:, burn_in:] for name, values in whole.items()}, {
+        name: values[:, :burn_in] for name, values in whole.items()
     }
 
 
@@ -297,9 +301,9 @@ def collect(
     errors = np.array([chain.errors[:draws] for chain in chains])
     return Trace(
         starts=tuple(chain.start for chain in chains),
-        sweeps=draws * problem.spacing,
-        warm_up=kept.start * problem.spacing,
-        spacing=problem.spacing,
+        sweeps=draws * problem.thin,
+        burn_in=kept.start * problem.thin,
+        thin=problem.thin,
         quantities=quantities,
         discarded=discarded,
         r1=r1,
@@ -314,7 +318,7 @@ def collect(
             "risk": sum(chain.risk_seconds for chain in chains) / workers,
         },
         target_ess=settings.target_ess,
-        people=problem.people,
+        n_unseen=problem.n_unseen,
         start_sweeps=problem.start_sweeps,
     )
 

@@ -221,7 +221,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
     _expect(chain.draws == about.draws == len(chain.errors))
     last = len(problem.phases) - 1
     _expect((last if about.draws else 0) <= about.phase <= last)
-    _expect(0 <= about.since < (problem.phases[about.phase].sweeps or problem.spacing))
+    _expect(0 <= about.since < (problem.phases[about.phase].sweeps or problem.thin))
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
     chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds
@@ -272,7 +272,7 @@ COST_SHARE = 0.02
 Tell = Callable[[Notice], None]
 
 
-class Keeper:
+class Checkpointer:
     """Keeps the checkpoints of one run in a folder of its own."""
 
     def __init__(self, folder: Path, problem: Problem, settings: Settings, tell: Tell) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keyhole.kernels.profiles import settle
+from keyhole.kernels.profiles import initialise_parameters
 from keyhole.kernels.state import Prior, Records, Rules, State, has_rules, no_rules
 from keyhole.kernels.work import Work, make_work
 
@@ -45,9 +45,9 @@ def empty_state(records: Records, capacity: int) -> State:
         shared_concentration=np.ones(1),
         base_strength=sizes.astype(np.float64),
         base_level=1.0 / np.repeat(sizes, sizes),
-        seating=np.zeros((variables + 1, variables + 2)),
-        impossible_total=np.zeros(1, np.int64),
-        impossible_seating=np.zeros((variables + 1, variables + 1), np.int64),
+        eppf=np.zeros((variables + 1, variables + 2)),
+        augmented_total=np.zeros(1, np.int64),
+        augmented_tables=np.zeros((variables + 1, variables + 1), np.int64),
     )
 
 
@@ -91,7 +91,7 @@ def start_state(
     state.profile_total[0] = profiles if prior.finite else min(profiles, max(n, 1))
     if n:
         state.table_label[:, 0] = nearest_prototype(rng, records.level, int(state.profile_total[0]))
-    settle(rng, records, prior, state, work)
+    initialise_parameters(rng, records, prior, state, work)
     return state, work
 
 
@@ -102,7 +102,7 @@ def leave_start(rng: np.random.Generator, records: Records, prior: Prior, state:
     fresh = empty_state(records, 0)
     state.base_strength[:], state.base_level[:] = fresh.base_strength, fresh.base_level
     state.record_concentration[:] = fresh.record_concentration
-    settle(rng, records, prior, state, work)
+    initialise_parameters(rng, records, prior, state, work)
 
 
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:

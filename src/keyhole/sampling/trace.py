@@ -73,10 +73,10 @@ OnProgress = Callable[[Event], None]
 class Trace:
     """Draws after warm-up; all chains have the same number.
 
-    starts: profiles at the start of each chain; sweeps: of each chain, warm-up included; warm_up: how many of
+    starts: profiles at the start of each chain; sweeps: of each chain, burn-in included; burn_in: how many of
     them were discarded; spacing: sweeps from one draw to the next.
     quantities: by name, (chain, draw); discarded: the same of the draws before them.
-    people: M, those outside the sample.
+    n_unseen: M, those outside the sample.
     r1, r2: risks of the sample uniques, float32 (chain, draw, unique), every `record_stride`-th draw.
     draws: some draws of each chain, for questions that are asked later.
     estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
@@ -86,8 +86,8 @@ class Trace:
 
     starts: tuple[int, ...]
     sweeps: int
-    warm_up: int
-    spacing: int
+    burn_in: int
+    thin: int
     quantities: dict[str, Floats]
     r1: NDArray[np.float32]
     r2: NDArray[np.float32]
@@ -98,7 +98,7 @@ class Trace:
     stopped: str
     seconds: dict[str, float]
     target_ess: int
-    people: int
+    n_unseen: int
     discarded: dict[str, Floats] = field(default_factory=dict)
     start_sweeps: int = 0
 
@@ -110,12 +110,12 @@ class Trace:
         most = count_laws(chains, uniques, float(drawn["tau1_variance"].mean()))
         place = np.unique(np.linspace(0, held - 1, min(most, held)).astype(int))
         # Risks are held of the draws whose number is a multiple of the stride, counted from the first draw of all.
-        skipped = -(self.warm_up // self.spacing) % self.record_stride
+        skipped = -(self.burn_in // self.thin) % self.record_stride
         number = skipped + place * self.record_stride
         variance = {name: drawn[f"{name}_variance"][:, number] for name in ("tau1", "tau2")}
         sure = self.estimator == "population"
         return {
-            "tau1": law_of_uniques(self.r1[:, place], self.r2[:, place], self.people, variance["tau1"], sure),
+            "tau1": law_of_uniques(self.r1[:, place], self.r2[:, place], self.n_unseen, variance["tau1"], sure),
             "tau2": law_of_matches(drawn["tau2_expected"][:, number], variance["tau2"], uniques),
         }
 
@@ -190,7 +190,7 @@ class ChainHistory:
     def sweeps(self, problem: Problem) -> int:
         """Number of sweeps so far, those of the start included."""
         before = sum(phase.sweeps or 0 for phase in problem.phases[: self.position.phase])
-        return before + self.draws * problem.spacing + self.position.since
+        return before + self.draws * problem.thin + self.position.since
 
 
 def start_history(number: int, start: int, position: ChainState, uniques: int) -> ChainHistory:

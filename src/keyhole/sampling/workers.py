@@ -112,7 +112,7 @@ class Threads:
         return self.pool.submit(run_block, self.problem, *task, self.stopped.is_set)
 
 
-class Strangers:
+class ExecutorWorkers:
     """Workers of any Executor, perhaps in other processes or on other machines."""
 
     def __init__(self, pool: Executor, size: int, problem: Problem, token: str) -> None:
@@ -190,7 +190,7 @@ def open_workers(
     size = count_workers(settings)
     if executor is not None:
         try:
-            yield Strangers(executor, settings.workers or settings.chains, problem, token)
+            yield ExecutorWorkers(executor, settings.workers or settings.chains, problem, token)
         finally:
             _known.pop(token, None)
     elif settings.scheduler == "processes":
@@ -198,7 +198,7 @@ def open_workers(
 
         spawn = multiprocessing.get_context("spawn")
         with _closing(ProcessPoolExecutor(size, mp_context=spawn, initializer=watch_parent)) as pool:
-            yield Strangers(pool, size, problem, token)
+            yield ExecutorWorkers(pool, size, problem, token)
     elif settings.scheduler == "threads":
         with _closing(ThreadPoolExecutor(size, thread_name_prefix=THREAD_NAME)) as pool:
             try:

@@ -152,7 +152,7 @@ def test_the_interval_is_predictive(rng, tmp_path):
     total = sum(whole.values())
     q = np.array([sum(p for c, p in whole.items() if publish(c, drop, {}) == cell) / total for cell in cells])
     tau1, tau2 = simulate_file_risk(rng, q, others, 20_000)
-    many = replace(posterior, draws=(posterior.draws[0] * 400,), people=others)
+    many = replace(posterior, draws=(posterior.draws[0] * 400,), n_unseen=others)
     found = evaluate_release(many, prepare_release(many, leave_out(LEVELS, 3)), range(400))
     for measure, simulated in ((found.tau1, tau1), (found.tau2, tau2)):
         error = simulated.std() * np.sqrt(1 / 1_200 + 1 / 20_000)

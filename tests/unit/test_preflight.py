@@ -61,7 +61,7 @@ def test_free_memory_is_known_here():
 
 @pytest.mark.parametrize(("size", "told"), [(10, "1 MB"), (5e6, "5 MB"), (2.5e9, "2.5 GB")])
 def test_sizes_in_words(size, told):
-    assert estimate.tell_bytes(size) == told
+    assert estimate.describe_bytes(size) == told
 
 
 MEASURE = """
