@@ -1,9 +1,8 @@
-"""A made-up country in which everybody is known, so that the estimate can be held against the truth.
+"""Synthetic populations with a sample and the true risks, to compare estimates with the truth.
 
-Some answers decide which questions are asked at all, as in every survey: children are not married and do not work,
-hours are asked of those who work, rent of those who pay it.
-
-A population and a sample drawn from the model itself, with the truth, for trials and tests; and their files.
+`simulate` draws people from the prior of the model. `make_demonstration` draws a fictitious country in which, as in any
+survey, some answers determine others: children are not married and do not work, only those in work have hours, and only
+tenants pay rent.
 """
 
 import os
@@ -25,7 +24,7 @@ from keyhole.zeros import read_zeros
 
 @dataclass(frozen=True)
 class Simulation:
-    """People and a simple random sample of them; columns K1, K2, ... with categories 1, 2, ..."""
+    """A population and a simple random sample of it; columns K1, K2, ... with categories 1, 2, ..."""
 
     population: pl.DataFrame
     sample: pl.DataFrame
@@ -36,14 +35,16 @@ class Simulation:
 def simulate(
     levels: list[int], population: int, sample: int, zeros: str | Path | None = None, **settings: Any
 ) -> Simulation:
-    """Draw the parameters from their prior, then people whom the rules allow, then a sample without replacement."""
+    """Draw parameters from their prior, a population of possible people, and a sample without replacement."""
     chosen = make_settings(**settings)
     if not levels or min(levels) < 2:
-        raise SettingsError("levels must be numbers of categories, at least 2 each, for instance 5,2,6")
+        raise SettingsError("`levels` must be numbers of categories, at least 2 each, for instance 5,2,6")
     if not 2 <= sample <= population:
-        raise SettingsError("sample must be at least 2 and at most the population")
+        raise SettingsError("`sample` must be at least 2 and at most `population`")
     names = [f"K{j + 1}" for j in range(len(levels))]
-    rules = None if zeros is None else read_zeros(zeros, _variables(names, levels))
+    codebook = {name: list(range(1, size + 1)) for name, size in zip(names, levels, strict=True)}
+    variables = [Variable(name, tuple(map(str, codes))) for name, codes in codebook.items()]
+    rules = None if zeros is None else read_zeros(zeros, variables)
     rng = np.random.default_rng(chosen.seed)
     codes = draw_population(rng, levels, population, chosen, rules)
     people = pl.DataFrame({name: codes[:, j] + 1 for j, name in enumerate(names)})
@@ -61,38 +62,28 @@ def simulate(
         "seed": chosen.seed,
         "impossible_cells": 0 if rules is None else rules.impossible_cells,
     }
-    return Simulation(
-        people, drawn, {name: list(range(1, d + 1)) for name, d in zip(names, levels, strict=True)}, truth
-    )
-
-
-def _variables(names: list[str], levels: list[int]) -> list[Variable]:
-    return [Variable(name, tuple(str(x) for x in range(1, size + 1))) for name, size in zip(names, levels, strict=True)]
+    return Simulation(people, drawn, codebook, truth)
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that already holds something."""
+    """Refuse a folder that is not empty."""
     if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
+        raise OutputError(f"{folder} holds other files: choose a new or empty folder with `out`.")
 
 
 def write_simulation(simulation: Simulation, folder: Path) -> None:
     """Write population.csv, sample.csv, truth.json and codebook.json."""
-    files = {
-        "population.csv": simulation.population.write_csv(),
-        "sample.csv": simulation.sample.write_csv(),
-        "codebook.json": json_text(simulation.codebook),
-        "truth.json": json_text(simulation.truth),
-    }
-    _write_files(files, folder)
+    _write_files(simulation, simulation.codebook, simulation.truth, folder)
 
 
-def _write_files(files: dict[str, str], folder: Path) -> None:
+def _write_files(drawn: "Simulation | Demonstration", codebook: Any, truth: dict[str, Any], folder: Path) -> None:
     check_folder(folder)
     with explained(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    for name, text in files.items():
-        write_text(text, folder / name)
+    write_text(drawn.population.write_csv(), folder / "population.csv")
+    write_text(drawn.sample.write_csv(), folder / "sample.csv")
+    write_text(json_text(codebook), folder / "codebook.json")
+    write_text(json_text(truth), folder / "truth.json")
 
 
 POPULATION = 20_000
@@ -123,7 +114,7 @@ impossible:                                      # combinations that cannot exis
 
 @dataclass(frozen=True)
 class Demonstration:
-    """Everybody, the sample, and what only the owner of the whole register could know."""
+    """The population, the sample, and the true risks."""
 
     population: pl.DataFrame
     sample: pl.DataFrame
@@ -133,7 +124,7 @@ class Demonstration:
 
 
 def make_demonstration(people: int = POPULATION, sample: int = SAMPLE, seed: int = DEMO_SEED) -> Demonstration:
-    """Draw the country and a simple random sample of it, and count the truth."""
+    """Draw the country and a simple random sample of it, and compute the true risks."""
     rng = np.random.default_rng(seed)
     population = draw_people(rng, people)
     chosen = population[np.sort(rng.choice(people, size=sample, replace=False))]
@@ -142,7 +133,7 @@ def make_demonstration(people: int = POPULATION, sample: int = SAMPLE, seed: int
 
 
 def count_truth(population: pl.DataFrame, sample: pl.DataFrame) -> tuple[int, int, float]:
-    """Return the sample uniques, how many are population uniques, and the sum of 1/F over them."""
+    """Return the number of sample uniques, that of population uniques among them, and the sum of 1/F over them."""
     keys = population.columns
     unique = sample.group_by(keys).len("f").filter(pl.col("f") == 1)
     found = unique.join(population.group_by(keys).len("F"), on=keys, how="inner")["F"]
@@ -150,7 +141,7 @@ def count_truth(population: pl.DataFrame, sample: pl.DataFrame) -> tuple[int, in
 
 
 def draw_people(rng: np.random.Generator, total: int) -> pl.DataFrame:
-    """Draw people one characteristic after the other, each given those before it."""
+    """Draw the characteristics of people in turn, each given the previous ones."""
 
     def draw(*share: float) -> NDArray[np.int64]:
         return 1 + rng.choice(len(share), size=total, p=share)
@@ -168,7 +159,7 @@ def draw_people(rng: np.random.Generator, total: int) -> pl.DataFrame:
 
 
 def write_demonstration(demonstration: Demonstration, folder: Path) -> None:
-    """Write the files of the made-up country: the same four, and rules.yaml."""
+    """Write the same four files, and rules.yaml."""
     truth = {
         "population": demonstration.population.height,
         "sample": demonstration.sample.height,
@@ -177,11 +168,5 @@ def write_demonstration(demonstration: Demonstration, folder: Path) -> None:
         "tau1": demonstration.tau1,
         "tau2": demonstration.tau2,
     }
-    files = {
-        "population.csv": demonstration.population.write_csv(),
-        "sample.csv": demonstration.sample.write_csv(),
-        "codebook.json": json_text(CODEBOOK),
-        "rules.yaml": RULES,
-        "truth.json": json_text(truth),
-    }
-    _write_files(files, folder)
+    _write_files(demonstration, CODEBOOK, truth, folder)
+    write_text(RULES, folder / "rules.yaml")

@@ -1,26 +1,20 @@
-"""Every error that a user can cause. One root, so that one `except` catches them all.
+"""All errors that a user can cause; they derive from KeyholeError.
 
-KeyholeError
-├── InputError      the data file or dataframe, its keys, the population size
-├── CodebookError   the list of categories
-├── RulesError      impossible combinations
-├── SettingsError   options of a run
-└── OutputError     the result folder
-
-A message is one line: what is wrong, where, what to do. It never holds a value of the data.
+A message is one line: what is wrong, where, what to do. It never contains a value of the data, and names options in
+backticks as Python spells them.
 """
 
 
 class KeyholeError(Exception):
-    """The root of all errors that a user can cause."""
+    """Base class of all errors that a user can cause."""
 
 
 class InputError(KeyholeError):
-    """The data cannot be used as given."""
+    """The data, the keys or the population size cannot be used."""
 
 
 class CodebookError(KeyholeError):
-    """The codebook cannot be read, or the data do not follow it."""
+    """The codebook cannot be read, or does not match the data."""
 
 
 class RulesError(KeyholeError):
@@ -28,7 +22,7 @@ class RulesError(KeyholeError):
 
 
 class SettingsError(KeyholeError):
-    """An option does not exist or has a value outside its range."""
+    """An option does not exist or has an invalid value."""
 
 
 class OutputError(KeyholeError):
@@ -36,11 +30,11 @@ class OutputError(KeyholeError):
 
 
 class NotConvergedWarning(UserWarning):
-    """The chains of a run have not reached one answer, or reached it only nearly: `Assessment.grade` says which."""
+    """The chains of a run have not converged, or not fully; `Assessment.grade` distinguishes the two."""
 
 
 class Stopped(KeyboardInterrupt):
-    """The user stopped a run. kept: whether a checkpoint holds its work."""
+    """The user stopped a run; kept: whether a checkpoint was saved."""
 
     def __init__(self, kept: bool) -> None:
         super().__init__("stopped")

@@ -1,11 +1,8 @@
-"""Files that appear whole or not at all, and that only their owner can read.
+"""Write files atomically and readable by their owner only, lock folders, and escape CSV for spreadsheets.
 
-One run at a time in a folder: a lock that says who holds it, and that a dead process cannot keep.
-
-Text for a spreadsheet: a cell that a spreadsheet would take for a formula gets a ' before it (OWASP ASVS 1.2.10).
-
-The prefix is reversible: a cell that starts with one or more ' and then a trigger had one ' added. Numbers are left
-alone. `raw` writes the text as it is, for programs.
+The lock of a folder identifies its holder and is released when the holder dies. In CSV a cell that a spreadsheet would
+interpret as a formula gets the prefix ' (OWASP ASVS 1.2.10), which is reversible: one ' was added to each cell that
+starts with one or more ' and then a trigger. Numbers are not escaped.
 """
 
 import contextlib
@@ -29,9 +26,17 @@ import polars as pl
 
 from keyhole.errors import OutputError
 
+LOCK = ".lock"
+NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
+"""Errors of file systems without locks, on which a run goes on unprotected."""
+
+TRIGGERS = "=+-@\t\r\0"
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_IN_DANGER = re.compile(rf"'*[{re.escape(TRIGGERS)}]")
+
 
 def write_text(text: str, path: Path) -> None:
-    """Write beside the place, sync, rename. The file is 0600 under any umask."""
+    """Write a file atomically (temporary file, sync, rename), with mode 0600 under any umask."""
     with explained(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
         try:
@@ -47,7 +52,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def json_text(content: dict[str, Any]) -> str:
-    """Write as JSON. What could not be computed is null, since JSON has no NaN."""
+    """Format as JSON, with null for NaN and infinities."""
     return json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -68,11 +73,11 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn an error of the file system into one line."""
+    """Turn an error of the file system into an OutputError."""
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}; choose another with --out.") from None
+        raise OutputError(f"{path} cannot be written: {error.strerror}; choose another with `out`.") from None
 
 
 def _plain(value: Any) -> Any:
@@ -85,21 +90,19 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-LOCK = ".lock"
-NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
-"""File systems without locks: better unprotected than unusable."""
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder; make it if needed, and take away at the end what was made and stayed empty."""
+    """Lock the folder; create it if needed, and remove it at the end if it was created here and is empty."""
     with explained(folder):
-        made = _make(folder)
+        parents = (folder.absolute(), *folder.absolute().parents)
+        made = [path for path in parents if not path.exists()]  # the deepest first
+        for path in reversed(made):
+            path.mkdir(mode=0o700, exist_ok=True)
         handle = _acquire(folder)
     try:
         yield
     finally:
-        # The name goes before the lock: whoever opened the file meanwhile sees that it is no longer the lock.
+        # Unlink before unlocking, so that a process that has opened the file can detect that it is no longer the lock.
         with contextlib.suppress(OSError):
             (folder / LOCK).unlink(missing_ok=True)
         os.close(handle)
@@ -108,17 +111,8 @@ def locked(folder: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-def _make(folder: Path) -> list[Path]:
-    """Make the folder and those above it; return what was made, the deepest first."""
-    folder = folder.absolute()
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)
-    return missing
-
-
 def _acquire(folder: Path) -> int:
-    """Lock the file in the folder and write into it who we are."""
+    """Lock the file in the folder and write the holder into it."""
     path = folder / LOCK
     while True:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +125,7 @@ def _acquire(folder: Path) -> int:
                 os.close(handle)
                 if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                     raise OutputError(
-                        f"{folder} is in use by {holder}: wait for it, or choose another folder with --out."
+                        f"{folder} is in use by {holder}: wait for it, or choose another folder with `out`."
                     ) from None
                 raise
         with contextlib.suppress(FileNotFoundError):
@@ -140,39 +134,28 @@ def _acquire(folder: Path) -> int:
                 os.ftruncate(handle, 0)
                 os.write(handle, json.dumps(who).encode())
                 return handle
-        # The one before us has just taken the file away.
+        # The previous holder has just removed the file.
         os.close(handle)
 
 
 def _describe(handle: int) -> str:
-    """Say who holds the lock, as far as the file tells."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         who = json.loads(os.pread(handle, 1000, 0))
         return f"process {int(who['process'])} on {who['host']} since {who['since']}"
     return "another process"
 
 
-TRIGGERS = "=+-@\t\r\0"
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_IN_DANGER = re.compile(rf"'*[{re.escape(TRIGGERS)}]")
-
-
-def disarm(text: str) -> str:
-    """Put a ' before text that starts with a trigger, and before what could be mistaken for text treated so."""
+def escape(text: str) -> str:
+    """Prefix text that starts with a trigger, or that looks like escaped text."""
     return f"'{text}" if _IN_DANGER.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def rearm(text: str) -> str:
-    """Return what `disarm` was given."""
-    return text[1:] if text.startswith("'") and _IN_DANGER.match(text) else text
-
-
 def csv_text(frame: pl.DataFrame, raw: bool = False) -> str:
-    """Write a table as CSV, names of columns and text cells disarmed unless `raw`."""
+    """Format a table as CSV, with column names and text cells escaped unless `raw`."""
     if not raw:
         text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-        frame = frame.with_columns(pl.col(text).map_elements(disarm, return_dtype=pl.String)) if text else frame
-        frame = frame.rename({name: disarm(name) for name in frame.columns})
+        frame = frame.with_columns(pl.col(text).map_elements(escape, return_dtype=pl.String)) if text else frame
+        frame = frame.rename({name: escape(name) for name in frame.columns})
     written = io.StringIO()
     frame.write_csv(written)
     return written.getvalue()
