@@ -15,7 +15,7 @@ from keyhole.classical.loglinear import Fitting, connect
 from keyhole.classical.pitman import fit_pitman, log_likelihood, population_uniques
 from keyhole.classical.pitman import match_risk as pitman_match
 from keyhole.classical.poisson import measure_misfit, risk_alone, risk_match
-from keyhole.classical.sample import make_deadline
+from keyhole.classical.sample import Deadline
 from keyhole.classical.tables import fit_table
 from keyhole.classical.uniqueness import estimate_cells, slide_counts
 from keyhole.data import Variable, read_microdata
@@ -33,7 +33,7 @@ def sample_of(codes, levels, population, zeros=None):
 
 
 def clock():
-    return make_deadline(60.0)
+    return Deadline(60.0)
 
 
 def test_risk_of_poisson_counts_by_hand():

@@ -143,4 +143,4 @@ def test_only_our_models_take_missing_answers(run, tmp_path):
     ours, pitman = json.loads(out)["estimators"]
     assert (status, ours["error"]) == (0, None)
     assert ours["tau1"]["mean"] > 0
-    assert pitman["error"] == "it needs every answer: use --missing category or drop."
+    assert pitman["error"] == "it needs every answer: make missing ones a category, or drop their records."

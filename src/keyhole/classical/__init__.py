@@ -1,4 +1,4 @@
-"""The classical estimators of disclosure risk, as other software has them, on the scale of tau1 and tau2."""
+"""Classical estimators of disclosure risk, as in other software, on the scale of tau1 and tau2."""
 
 from keyhole.classical.catalogue import CLASSICAL, Entry, estimate_classical
 from keyhole.classical.sample import Estimate, EstimatorError, Sample, make_sample

@@ -1,8 +1,8 @@
 """Poisson log-linear models (Skinner and Holmes 1998; Skinner and Shlomo 2008).
 
-The sample count of a cell is Poisson with mean mu, log mu a sum of main effects and of interactions of two variables.
-Main effects have a closed form, with rules a fit over the possible boxes. Models with interactions are fitted to the
-cells that can have a mean, in pieces: variables that no chain of interactions connects are independent.
+The sample count of a cell is Poisson with mean mu, log mu a sum of main effects and two-way interactions. Main effects
+have a closed form without rules, and are fitted over the possible boxes with rules. Models with interactions are fitted
+to the cells that can have a positive mean, separately for each connected component of the graph of interactions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,24 +23,24 @@ from keyhole.classical.tables import (
     fit_table,
     list_cells,
     number_cells,
-    refuse_unsettled,
+    refuse_unconverged,
     split_levels,
 )
 
 UNDERFIT_LIMIT = 1.96
-"""B / sqrt(v) above this is a sign of a model that is too simple, at the 2.5 % level."""
+"""B / sqrt(v) above this is a sign of underfitting, at the 2.5 % level."""
 
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
 
 def fit_main_effects(sample: Sample, deadline: Deadline) -> Estimate:
-    """Main effects without the statistics B, for which every cell must be listed."""
+    """Main effects, without the statistics B, which need a list of every cell."""
     return _risks(sample, _multiply(_fit_factors(sample, deadline), sample.codes[sample.unique_record]), {})
 
 
 def fit_independence(sample: Sample, deadline: Deadline) -> Estimate:
-    """Main effects: the keys are independent of each other, among the possible cells."""
+    """Main effects: the keys are independent, given that the cell is possible."""
     factors = _fit_factors(sample, deadline)
     unique = sample.codes[sample.unique_record]
     details: Details = {"interactions": 0}
@@ -64,10 +64,10 @@ def fit_two_way(sample: Sample, deadline: Deadline) -> Estimate:
 
 
 def select_forward(sample: Sample, deadline: Deadline) -> Estimate:
-    """Add interactions one by one, starting from main effects, by the statistics B of Skinner and Shlomo.
+    """Add interactions to main effects one by one, by the statistics B of Skinner and Shlomo.
 
-    Each step tries all pairs that are left and takes the one with the smallest max(|B1| / sqrt(v1), |B2| / sqrt(v2)).
-    It ends when neither statistic is above 1.96 (no sign of underfitting), or when no pair makes them smaller.
+    Each step adds the pair with the smallest max(|B1| / sqrt(v1), |B2| / sqrt(v2)). The search stops when neither
+    statistic exceeds 1.96 (no sign of underfitting), or when no pair reduces the maximum.
     """
     fitting = Fitting(sample, deadline)
     chosen: list[Pair] = []
@@ -86,11 +86,11 @@ def select_forward(sample: Sample, deadline: Deadline) -> Estimate:
 
 
 Pieces = dict[tuple[int, ...], Table]
-"""By group of variables, the fitted means summed over all other variables."""
+"""By connected group of variables, the fitted means summed over all other variables."""
 
 
 class Fitting:
-    """Fits models with interactions; a piece that was fitted before is not fitted again."""
+    """Fits models with interactions, and caches the fit of each connected group of variables."""
 
     def __init__(self, sample: Sample, deadline: Deadline) -> None:
         self.sample = sample
@@ -102,12 +102,12 @@ class Fitting:
     def fit(self, pairs: Sequence[Pair]) -> Pieces:
         """Fit main effects and these interactions."""
         whole = tuple(range(len(self.sample.levels)))
-        # Impossible cells tie all variables together, so there is one piece only.
+        # Impossible cells make all variables dependent, so there is only one group.
         groups = [whole] if self.impossible else connect(whole, pairs)
         return {group: self._piece(group, frozenset(pair for pair in pairs if pair[0] in group)) for group in groups}
 
     def at(self, pieces: Pieces, codes: NDArray[np.int32]) -> Floats:
-        """Return the means of the cells with these categories."""
+        """Return the means of these cells."""
         mean = np.full(len(codes), float(self.sample.records) ** (1 - len(pieces)))
         for group, table in pieces.items():
             mean *= table.at(codes[:, list(group)])
@@ -134,7 +134,7 @@ class Fitting:
 
 
 def connect(variables: Iterable[int], pairs: Iterable[Pair]) -> list[tuple[int, ...]]:
-    """Return the groups of variables that interactions connect, each in order."""
+    """Return the connected components of the graph of interactions, each in order."""
     group = {j: {j} for j in variables}
     for i, j in pairs:
         if group[i] is not group[j]:
@@ -145,22 +145,13 @@ def connect(variables: Iterable[int], pairs: Iterable[Pair]) -> list[tuple[int, 
 
 
 def _fit_factors(sample: Sample, deadline: Deadline) -> list[Floats]:
-    """Return the factors of each variable's categories, whose products are the means."""
-    factors = _margins(sample) if sample.zeros is None else _fit_boxes(sample, deadline)
-    factors[0] = factors[0] * (sample.records if sample.zeros is None else 1.0)
-    return factors
+    """Return the factors of each variable's categories, whose products are the means.
 
-
-def _margins(sample: Sample) -> list[Floats]:
-    """The share of each category, variable by variable."""
-    return [np.bincount(sample.codes[:, j], minlength=size) / sample.records for j, size in enumerate(sample.levels)]
-
-
-def _fit_boxes(sample: Sample, deadline: Deadline) -> list[Floats]:
-    """Fit main effects among the possible cells, whose boxes are summed one variable at a time: no table is needed."""
+    With rules, the sums over the possible boxes are products of sums over categories, so no table is needed.
+    """
+    factors = [np.bincount(sample.codes[:, j], minlength=d) / sample.records for j, d in enumerate(sample.levels)]
     if sample.zeros is None:
-        raise EstimatorError("there are no rules to fit with.")
-    factors = _margins(sample)
+        return [factors[0] * sample.records, *factors[1:]]
     counts = [share * sample.records for share in factors]
     boxes = split_levels(sample.zeros.possible, sample.levels)
     inside = [np.array([box[j] for box in boxes], dtype=np.float64) for j in range(len(sample.levels))]
@@ -175,12 +166,11 @@ def _fit_boxes(sample: Sample, deadline: Deadline) -> list[Floats]:
             mass[j] = inside[j] @ factors[j]
         if worst < TOLERANCE:
             break
-    refuse_unsettled(worst)
+    refuse_unconverged(worst)
     return factors
 
 
 def _product(sample: Sample, factors: Sequence[Floats]) -> Floats:
-    """The means of all possible cells under main effects."""
     if sample.zeros is None:
         check_size(int(np.prod([np.count_nonzero(factor) for factor in factors], dtype=object)))
         return reduce(lambda mean, factor: np.outer(mean, factor[factor > 0]).ravel(), factors, np.ones(1))
@@ -197,9 +187,8 @@ def _multiply(factors: Sequence[Floats], codes: NDArray[np.int32]) -> Floats:
 
 
 def _occupied(sample: Sample) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The cells that hold records, and how many."""
     if np.prod(sample.levels, dtype=np.float64) >= 2.0**62:
-        raise EstimatorError(f"its table has more than {CELL_LIMIT:,} cells: group categories or leave out a key.")
+        raise EstimatorError(f"its table has more than {CELL_LIMIT:,} cells: group categories or omit a key.")
     _, first, count = np.unique(number_cells(sample.codes, sample.levels), return_index=True, return_counts=True)
     return sample.codes[first], count
 

@@ -1,7 +1,7 @@
 """Population uniques under Pitman's sampling formula (Pitman 1995; Hoshino 2001), the model PITMAN of ARX.
 
-Records join cells one after the other: record i + 1 joins a cell of size s with probability (s - alpha) / (theta + i)
-and opens a new one otherwise. theta and alpha maximise the probability of the sample's cell sizes,
+Records join cells one by one: record i + 1 joins a cell of size s with probability (s - alpha) / (theta + i) and opens
+a new cell otherwise. theta and alpha maximise the log-probability of the sample's cell sizes,
 
     sum_{i<u} log(theta + i alpha) - sum_{i<n} log(theta + i) + sum over cells sum_{i<f} log(i - alpha),  i = 1, 2, ...
 
@@ -10,8 +10,8 @@ with u cells in the sample. The expected number of population uniques is
     U = N Gamma(theta + alpha + N - 1) Gamma(theta + 1) / (Gamma(theta + alpha) Gamma(theta + N))
 
 which Hoshino (and ARX) approximate by Gamma(theta + 1) / Gamma(theta + alpha) N^alpha. A simple random sample holds a
-population unique with probability n / N, so tau1 = U n / N. The same model gives tau2: the others who join a cell that
-holds one of the n records are beta-binomial(N - n; 1 - alpha, theta + n - 1 + alpha).
+population unique with probability n / N, so tau1 = U n / N. For tau2, the number of unsampled people in the
+cell of a sample unique is beta-binomial(N - n; 1 - alpha, theta + n - 1 + alpha).
 """
 
 import math
@@ -24,23 +24,23 @@ from scipy.special import expit, gammaln, logit
 from keyhole.classical.sample import Deadline, Details, Estimate, EstimatorError, Sample, share_risks
 
 STARTS = ((0.1, 10.0), (0.5, 10.0), (0.5, 1000.0), (0.9, 100.0))
-"""alpha and theta + alpha from which the likelihood is climbed."""
+"""Starting values of alpha and theta + alpha for the maximisation."""
 
 EDGE = 1e-9
-"""alpha stays this far from 0 and 1; at 0 the formula is that of Ewens."""
+"""Distance of alpha from 0, where the formula is that of Ewens, and from 1."""
 
 
 def log_likelihood(alpha: float, theta: float, sizes: NDArray[np.int64], size_count: NDArray[np.int64]) -> float:
-    """Return the logarithm of the probability of these cell sizes, but for terms without parameters."""
+    """Return the log-probability of these cell sizes, up to a constant."""
     cells, records = int(size_count.sum()), int((sizes * size_count).sum())
     opened = float(np.log(theta + alpha * np.arange(1, cells)).sum())
     joined = float(size_count @ (gammaln(sizes - alpha) - gammaln(1.0 - alpha)))
-    # Added up, not taken from gammaln: for large theta the difference of two of its values has no correct digit.
+    # A sum, since for large theta the difference of two values of gammaln loses all precision.
     return opened - float(np.log(theta + np.arange(1, records)).sum()) + joined
 
 
 def fit_pitman(sizes: NDArray[np.int64], size_count: NDArray[np.int64], deadline: Deadline) -> tuple[float, float]:
-    """Return the alpha and theta of highest likelihood, 0 < alpha < 1 and theta > -alpha."""
+    """Return the maximum-likelihood alpha and theta, 0 < alpha < 1 and theta > -alpha."""
 
     def cost(point: NDArray[np.float64]) -> float:
         deadline.check()
@@ -58,7 +58,7 @@ def fit_pitman(sizes: NDArray[np.int64], size_count: NDArray[np.int64], deadline
 
 
 def population_uniques(alpha: float, theta: float, people: int) -> float:
-    """Return U, the expected number of cells of size 1 among N people."""
+    """Return U, the expected number of cells of size 1 in the population."""
     ratio = gammaln(theta + alpha + people - 1) + gammaln(theta + 1) - gammaln(theta + alpha) - gammaln(theta + people)
     return people * math.exp(float(ratio))
 

@@ -1,4 +1,4 @@
-"""Risk under Poisson counts, and Skinner and Shlomo's check of whether a log-linear model is too simple for it.
+"""Risk under Poisson counts, and Skinner and Shlomo's test of underfitting of a log-linear model.
 
 Cell c has mean mu in the sample, so mu (1 - pi) / pi in the rest of the population; y = mu (1 - pi) / pi, and f = 1:
 
@@ -11,7 +11,7 @@ estimated by (Skinner and Shlomo 2008; the package SDCNway computes the same)
     B = sum over all cells of  a (f - mu) + b [(f - mu)^2 - f],   a = -mu exp(-mu) h'(mu),   b = mu exp(-mu) h''(mu) / 2
 
 If the model is right, f is Poisson(mu), so the variance of B is v = sum of a^2 mu + 2 b^2 mu^2, and B / sqrt(v) is
-about standard normal. Large positive values say that the model is too simple and overstates the risk.
+approximately standard normal. Large positive values indicate underfitting, which overstates the risk.
 """
 
 import math
@@ -43,24 +43,24 @@ class Misfit:
 
     @property
     def worst(self) -> float:
-        """The larger distance from 0."""
+        """The larger absolute value."""
         return max(abs(self.tau1), abs(self.tau2))
 
     @property
     def too_simple(self) -> float:
-        """The larger sign of underfitting."""
+        """The larger value, since positive ones indicate underfitting."""
         return max(self.tau1, self.tau2)
 
 
 def measure_misfit(mean: Floats, occupied: Floats, count: NDArray[np.int64], unseen: float) -> Misfit:
     """Return Skinner and Shlomo's statistics.
 
-    mean: of every cell that has one; occupied, count: means and counts of the cells that are not empty.
+    mean: means of all cells with a positive mean; occupied, count: means and counts of the occupied cells.
     """
     found = count.astype(np.float64)
     standardised = []
     for coefficients in (_coefficients_alone, _coefficients_match):
-        # First as if all cells were empty, then what the records change.
+        # The sum as if all cells were empty, then the contribution of the records.
         a, b = coefficients(mean, unseen)
         empty = float(np.sum((b * mean - a) * mean))
         variance = float(np.sum((a * a + 2.0 * b * b * mean) * mean))
@@ -77,7 +77,7 @@ def _coefficients_alone(mean: Floats, unseen: float) -> tuple[Floats, Floats]:
 
 def _coefficients_match(mean: Floats, unseen: float) -> tuple[Floats, Floats]:
     y = mean * unseen
-    # h' and h'' in y, with their series where the closed forms lose all digits.
+    # h' and h'' in y, by their series where the closed forms lose precision.
     small = y < 1e-2
     safe = np.where(small, 1.0, y)
     decay, ratio = np.exp(-safe), -np.expm1(-safe) / safe

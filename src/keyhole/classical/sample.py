@@ -1,7 +1,4 @@
-"""What the classical estimators see: the cells of the sample, their counts, and the size of the population.
-
-What a classical estimator gives back.
-"""
+"""The input of the classical estimators (cells, counts, population size), their result and their time limit."""
 
 import time
 from dataclasses import dataclass, field
@@ -17,15 +14,15 @@ Details = dict[str, float | str | None]
 
 
 class EstimatorError(KeyholeError):
-    """An estimator cannot give an answer for this file; the others can."""
+    """An estimator has no result for this file."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Point estimates; what an estimator does not define is None.
+    """Point estimates; None for those that an estimator does not define.
 
     tau1, tau2: of the file; r1, r2: float64 (u,), of each sample unique, in the order of `Sample.unique_record`.
-    details: further figures by name, for instance fitted parameters.
+    details: further results by name, for instance fitted parameters.
     """
 
     tau1: float | None
@@ -36,18 +33,15 @@ class Estimate:
 
 
 def sum_risks(r1: NDArray[np.float64], r2: NDArray[np.float64], details: Details | None = None) -> Estimate:
-    """Add up the risks of single records."""
+    """Return the risks of the sample uniques with their sums."""
     return Estimate(float(r1.sum()), float(r2.sum()), r1, r2, details or {})
 
 
-def share_risks(tau1: float, tau2: float | None, uniques: int, details: Details | None = None) -> Estimate:
-    """Share a risk of the file equally among the sample uniques, for estimators that do not tell them apart."""
-    tau1 = min(max(tau1, 0.0), float(uniques))
-    r1 = np.full(uniques, tau1 / max(uniques, 1))
-    if tau2 is None:
-        return Estimate(tau1, None, r1, None, details or {})
-    tau2 = min(max(tau2, 0.0), float(uniques))
-    return Estimate(tau1, tau2, r1, np.full(uniques, tau2 / max(uniques, 1)), details or {})
+def share_risks(tau1: float, tau2: float, uniques: int, details: Details | None = None) -> Estimate:
+    """Divide a risk of the file equally among the sample uniques, for estimators that do not distinguish them."""
+    tau1, tau2 = (min(max(tau, 0.0), float(uniques)) for tau in (tau1, tau2))
+    r1, r2 = (np.full(uniques, tau / max(uniques, 1)) for tau in (tau1, tau2))
+    return Estimate(tau1, tau2, r1, r2, details or {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +50,8 @@ class Sample:
 
     codes: int32 (n, J), the category of each answer; levels: number of categories of each variable.
     cell_count: int64 (n,), f of each record's cell; unique_record: int64 (u,), the records with f = 1.
-    sizes, size_count: the different values of f and how many cells have each.
-    population: N; zeros: which cells are impossible; weights: float64 (n,), survey weights if there are any.
+    sizes, size_count: the distinct values of f and the number of cells with each.
+    population: N; zeros: the impossible cells; weights: float64 (n,), survey weights.
     """
 
     codes: NDArray[np.int32]
@@ -72,31 +66,26 @@ class Sample:
 
     @property
     def records(self) -> int:
-        """The number n of records."""
+        """Number n of records."""
         return len(self.cell_count)
 
     @property
     def uniques(self) -> int:
-        """The number s_1 of sample uniques."""
+        """Number s_1 of sample uniques."""
         return len(self.unique_record)
 
     @property
-    def distinct(self) -> int:
-        """The number of cells that are not empty."""
-        return int(self.size_count.sum())
-
-    @property
     def fraction(self) -> float:
-        """The share pi = n / N of the population that is in the sample."""
+        """Sampling fraction pi = n / N."""
         return self.records / self.population
 
     @property
     def unseen(self) -> float:
-        """People outside the sample for each one inside: (1 - pi) / pi."""
+        """Unsampled people for each record, (1 - pi) / pi."""
         return (self.population - self.records) / self.records
 
     def cells_of_size(self, size: int) -> int:
-        """Return how many cells hold this many records."""
+        """Return the number of cells with this many records."""
         return int(self.size_count[self.sizes == size].sum())
 
 
@@ -107,7 +96,7 @@ def make_sample(
     weights: NDArray[np.float64] | None = None,
     counts: CellCounts | None = None,
 ) -> Sample:
-    """Count the cells of the sample, if that is not done; where answers are missing (-1), no estimator will take it."""
+    """Count the cells of the sample unless `counts` has them; no estimator accepts missing answers (-1)."""
     counts = counts or count_cells(microdata.codes)
     sizes, records = np.unique(counts.cell_count, return_counts=True)
     return Sample(
@@ -125,17 +114,12 @@ def make_sample(
 
 @dataclass(frozen=True)
 class Deadline:
-    """When an estimator must give up."""
+    """The time limit of an estimator in seconds, from the creation of the deadline."""
 
     limit: float
-    start: float
+    start: float = field(default_factory=time.monotonic)
 
     def check(self) -> None:
-        """Raise when the time is over."""
+        """Raise if the time limit is exceeded."""
         if time.monotonic() - self.start > self.limit:
             raise EstimatorError(f"not finished after {self.limit:.0f} s, its time limit.")
-
-
-def make_deadline(limit: float) -> Deadline:
-    """Start the clock."""
-    return Deadline(limit, time.monotonic())
