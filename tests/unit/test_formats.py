@@ -100,7 +100,7 @@ def test_user_missing_values_of_spss_are_kept_or_blank(here, people, tmp_path):
     assert blank == Variable("EDUC", ("1", "2", BLANK), ("none", "school", "(blank)"))
     banded = read(source, KEYS, bands={"EDUC": [0, 2]}).variables[3]
     assert banded == Variable("EDUC", ("0-1", "2+", "3", "4"), ("0-1", "2+", "3", "university"))
-    with pytest.raises(SettingsError, match="user-missing"):
+    with pytest.raises(SettingsError, match="`user_missing`"):
         read(source, KEYS, user_missing="maybe")
 
 
@@ -149,7 +149,7 @@ def test_no_such_column_in_a_statistical_file(here, people, tmp_path):
     [
         ("x.csv", b"$FL2@(#) SPSS", r"a file of SPSS.*rename it to \.sav or"),
         ("x.dta", b"AGE,SEX", "is not Stata"),
-        ("x.db", b"SQLite format 3\0", r"--url sqlite:///x\.db"),
+        ("x.db", b"SQLite format 3\0", r"`url` sqlite:///x\.db"),
         ("x.xpt", b"<stata_dta>", "is not SAS"),
         ("x.xlsx", b"PK\x03\x04", "save the table as CSV"),
     ],
@@ -171,7 +171,7 @@ def test_a_blank_key_drops_the_record_and_nothing_else(people, tmp_path):
     kept = people.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
     assert found.row_used.tolist() == kept.to_list()
     assert found.reading["dropped"] == 120 - whole.height > 0
-    with pytest.raises(InputError, match=r"fewer than two records without a blank.*--missing category"):
+    with pytest.raises(InputError, match=r"fewer than two records without a blank.*`missing` category"):
         read_microdata(pl.DataFrame({"A": [1, None, None], "B": [None, 1, 2]}), "A,B", missing="drop")
 
 
@@ -225,11 +225,11 @@ def test_bad_bands_are_refused(spec):
     if spec == "5":
         assert bands(spec, BANDED.with_columns(pl.col("AGE") + 5)).ignored == ()
         return
-    with pytest.raises(SettingsError, match=r"^band AGE: "):
+    with pytest.raises(SettingsError, match=r"^`band` AGE: "):
         bands(spec)
 
 
-def test_values_without_a_band_are_placed_but_never_told():
+def test_values_without_a_band_are_located_but_never_shown():
     with pytest.raises(InputError, match=r"row 2, column 'AGE': the value is below the lowest limit") as caught:
         bands("15,30", BANDED.with_columns(AGE=pl.Series([20, 7, 20, 20, 20, 7, 20, 20, 20])))
     assert "7" not in str(caught.value)
@@ -238,7 +238,7 @@ def test_values_without_a_band_are_placed_but_never_told():
     assert "zzcanaryzz" not in str(caught.value)
     with pytest.raises(InputError, match="more than 1000 bands"):
         bands("1y", BANDED.with_columns(pl.col("AGE") * 1_000_000))
-    with pytest.raises(InputError, match="--band C: it is not one of the keys"):
+    with pytest.raises(InputError, match="`band` C: it is not one of the keys"):
         read_microdata(BANDED, "AGE,B", options=SourceOptions(bands={"C": "5y"}))
 
 
@@ -246,17 +246,17 @@ def test_a_codebook_for_a_banded_key_lists_the_bands():
     book = {"AGE": {"0-14": "children", "15-200": "x", "15+": "others"}}
     found = read_microdata(BANDED, "AGE,B", book, options=SourceOptions(bands={"AGE": "0,15"}))
     assert found.variables[0].labels == ("children", "x", "others", "(blank)")
-    with pytest.raises(CodebookError, match="before --band"):
+    with pytest.raises(CodebookError, match="before `band`"):
         read_microdata(BANDED, "AGE,B", {"AGE": [0, 1]}, options=SourceOptions(bands={"AGE": "0,15"}))
 
 
 def test_continuous_keys_are_refused_with_the_remedy(rng):
     income = pl.DataFrame({"INCOME": rng.lognormal(8, 1, 30).round(2), "B": rng.integers(0, 2, 30)})
-    with pytest.raises(InputError, match=r"looks continuous: .*--band INCOME=.*--allow-identifier INCOME"):
+    with pytest.raises(InputError, match=r"looks continuous: .*`band` INCOME=.*`allow_identifier` INCOME"):
         read_microdata(income, "INCOME,B")
     many = pl.DataFrame({"PRICE": rng.integers(0, 300, 5000), "B": rng.integers(0, 2, 5000)})
     for frame in (many, many.cast(pl.String), many.cast(pl.Float64)):
-        with pytest.raises(InputError, match=r"'PRICE' has \d+ different numbers and no codebook.*--band PRICE="):
+        with pytest.raises(InputError, match=r"'PRICE' has \d+ different numbers and no codebook.*`band` PRICE="):
             read_microdata(frame, "PRICE,B")
     assert read_microdata(many, "PRICE,B", allow_identifier=["PRICE"]).levels[0] > 200
     assert read_microdata(many, "PRICE,B", {"PRICE": list(range(300))}).levels[0] == 300
@@ -372,7 +372,7 @@ def test_weights_and_households_stay_with_their_rows(rng, tmp_path):
 
 def test_an_address_and_a_query_go_together(tmp_path):
     for source, query in ((str(tmp_path / "x.csv"), QUERY), ("sqlite:///x.db", None)):
-        with pytest.raises(SettingsError, match="--query"):
+        with pytest.raises(SettingsError, match="`query`"):
             read_microdata(source, "A", options=SourceOptions(query=query))
     with pytest.raises(InputError, match="does not exist"):
         read_microdata(f"sqlite:///{tmp_path}/none.db", "A", options=SourceOptions(query=QUERY))

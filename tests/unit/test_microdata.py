@@ -135,10 +135,10 @@ def test_fingerprint_is_that_of_the_bytes(write):
 
 def test_identifier_is_refused_unless_insisted_on(write):
     path = write("ID,SEX\n" + "".join(f"{i},{i % 2}\n" for i in range(100)))
-    with pytest.raises(InputError, match="--allow-identifier ID"):
+    with pytest.raises(InputError, match="`allow_identifier` ID"):
         read_microdata(path, ["ID", "SEX"])
     assert read_microdata(path, ["ID", "SEX"], allow_identifier=["ID"]).levels == (100, 2)
-    with pytest.raises(InputError, match="--allow-identifier SEX"):
+    with pytest.raises(InputError, match="`allow_identifier` SEX"):
         read_microdata(path, ["SEX"], {"SEX": list(range(101))})
 
 
@@ -189,7 +189,7 @@ def test_bad_lists_of_keys(write, keys, message):
         read_microdata(write("A,B\n1,2\n1,3\n"), keys)
 
 
-def test_a_value_that_is_not_in_the_codebook_is_placed_but_never_told(write):
+def test_a_value_that_is_not_in_the_codebook_is_located_but_never_shown(write):
     path = write(f"A,B\n1,x\n2,x\n{CANARY},x\n{CANARY},x\n")
     with pytest.raises(CodebookError, match=r"row 3, column 'A'.*2 such rows") as caught:
         read_microdata(path, ["A", "B"], {"A": [1, 2]})
@@ -294,11 +294,11 @@ def test_hostile_bytes_are_read_or_refused_in_one_line(tmp_path_factory, data):
     try:
         read = read_microdata(path, ["A"])
     except KeyholeError as error:
-        told = str(error)
+        message = str(error)
     else:
-        told = ""
+        message = ""
         assert read.rows == len(read.codes) >= 2
-    assert "\n" not in told
+    assert "\n" not in message
 
 
 def test_damaged_parquet_is_read_or_refused_in_one_line(tmp_path, rng):
@@ -315,11 +315,11 @@ def test_damaged_parquet_is_read_or_refused_in_one_line(tmp_path, rng):
             read_microdata(path, ["A", "B"])
         except KeyholeError as error:
             refused += 1
-            told = str(error)
+            message = str(error)
         else:
-            told = ""
-        assert "\n" not in told
-        assert CANARY not in told
+            message = ""
+        assert "\n" not in message
+        assert CANARY not in message
     assert refused > 50
 
 
@@ -331,10 +331,10 @@ def test_hostile_codebooks_are_read_or_refused_in_one_line(tmp_path_factory, tex
     try:
         read_codebook(path)
     except CodebookError as error:
-        told = str(error)
+        message = str(error)
     else:
-        told = ""
-    assert "\n" not in told
+        message = ""
+    assert "\n" not in message
 
 
 def test_a_million_records_are_read_in_seconds(tmp_path, rng):

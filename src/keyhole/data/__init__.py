@@ -1,4 +1,4 @@
-"""Reading data: files and dataframes into Microdata, Microdata into integers for the sampler."""
+"""Read files, databases and dataframes into Microdata, and encode Microdata as integers for the sampler."""
 
 from keyhole.data.cells import CellCounts, count_cells, encode
 from keyhole.data.codebook import read_codebook

@@ -1,14 +1,12 @@
-"""Records with missing answers (-1): who agrees with whom.
+"""Encode Microdata for the sampler, and count the records of each cell, also where answers are missing (-1).
 
-Two records agree when no answer that both have differs. A record is a sample unique when no other record agrees with
-it: then nobody else in the sample can be in its cell, whatever the missing answers are, and the cells of two sample
-uniques are disjoint. A record is *undecided* when others agree with it, but all of them lack an answer that it has.
-Records without any answer would agree with everybody; they are set aside, and nobody is compared with them.
+Two records agree if they have equal values on every key that both answered. A record is a sample unique if no other
+record agrees with it: then no other record can be in its cell, whatever the missing answers are, and the cells of two
+sample uniques are disjoint. A record is *undecided* if others agree with it, but each of them lacks an answer that it
+has. Records without any answer would agree with all others; they are excluded from every comparison.
 
-Records are taken together by which answers they have. Those with the answers A meet others on A and B, so they are
-compared at once with everybody whose B has the same answers in common with A.
-
-From Microdata to what the sampler reads: levels of answers, and counts of cells.
+Records are grouped by the set of keys they answered. A group that answered A is compared in one step with all groups
+whose answers have the same intersection with A.
 """
 
 from dataclasses import dataclass
@@ -19,16 +17,20 @@ from numpy.typing import NDArray
 from keyhole.data.variables import Microdata
 from keyhole.kernels.state import Records
 
+WIDEST_KEY = 2**62
+
+Codes = NDArray[np.int32]
+
 
 @dataclass(frozen=True)
 class CellCounts:
     """How many records share each record's cell.
 
-    cell_count: int64 (n,), f of the cell that record i is in: with missing answers, how many agree with it, itself too.
-    unique_record: int64 (u,), the records that are alone in their cell, ascending.
-    distinct: number of cells that are not empty: with missing answers, of different rows.
-    undecided: records that are not alone only because of records that lack an answer.
-    blank: records without any answer, with which nobody was compared.
+    cell_count: int64 (n,), f of the cell of record i; with missing answers, the records that agree with it and itself.
+    unique_record: int64 (u,), the sample uniques, ascending.
+    distinct: number of occupied cells; with missing answers, of distinct rows.
+    undecided: records that are not unique only because of records that lack an answer.
+    blank: records without any answer, which are not compared.
     """
 
     cell_count: NDArray[np.int64]
@@ -39,7 +41,7 @@ class CellCounts:
 
 
 def encode(microdata: Microdata) -> Records:
-    """Number the categories of all variables in one list of levels; -1 stays -1."""
+    """Index the categories of all variables in one list of levels; -1 stays -1."""
     codes = microdata.codes
     level_start = np.concatenate(([0], np.cumsum(microdata.levels, dtype=np.int64))).astype(np.int64)
     level = np.where(codes >= 0, codes + level_start[:-1].astype(np.int32), np.int32(-1)).astype(np.int32)
@@ -48,7 +50,7 @@ def encode(microdata: Microdata) -> Records:
 
 
 def count_cells(codes: NDArray[np.int32]) -> CellCounts:
-    """Count the records of each cell; without variables all records share one cell. -1: agreement.py."""
+    """Count the records of each cell; without variables all records share one cell."""
     cell = number_cells(codes)
     _, place, size = np.unique(cell, return_inverse=True, return_counts=True)
     if codes.size and codes.min() < 0:
@@ -60,19 +62,14 @@ def count_cells(codes: NDArray[np.int32]) -> CellCounts:
     return CellCounts(cell_count, np.flatnonzero(cell_count == 1).astype(np.int64), len(size))
 
 
-WIDEST_KEY = 2**62
-
-Codes = NDArray[np.int32]
-
-
 def number_cells(codes: Codes) -> NDArray[np.int64]:
-    """Return one integer for each row, equal where rows are; without columns all rows are."""
+    """Return one integer for each row, equal for equal rows and in their lexicographic order."""
     cell = np.zeros(len(codes), dtype=np.int64)
     span = 1
     for column in codes.T:
-        width = int(column.max()) + 2
+        width = int(column.max(initial=-1)) + 2
         if span * width > WIDEST_KEY:
-            # Number the cells seen so far anew, so that the next factor fits again.
+            # Replace the numbers by their ranks, so that the next factor fits.
             cell = np.unique(cell, return_inverse=True)[1].astype(np.int64)
             span = int(cell.max()) + 1
         cell = cell * width + (column + 1)
@@ -81,9 +78,8 @@ def number_cells(codes: Codes) -> NDArray[np.int64]:
 
 
 def count_agreements(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return for each record how many agree with it, itself included; how many of those have all its answers; blanks.
-
-    The last says which records have no answer; these agree with all.
+    """Return for each record how many agree with it (itself included), how many of those have all its answers, and
+    whether it has no answer at all.
     """
     patterns, pattern = np.unique(codes >= 0, axis=0, return_inverse=True)
     pattern = pattern.reshape(-1)
@@ -108,7 +104,7 @@ def count_agreements(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def count_equal(own: Codes, others: Codes) -> NDArray[np.int64]:
-    """Return for each row of `own` how many rows of `others` equal it."""
+    """Count for each row of `own` the rows of `others` that equal it."""
     key = number_cells(np.concatenate([own, others]))
     mine, theirs = key[: len(own)], key[len(own) :]
     if len(theirs) <= len(mine):

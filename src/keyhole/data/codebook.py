@@ -1,7 +1,6 @@
-"""Codebooks: the categories that exist, observed or not, in order.
+"""Codebooks: all categories of each variable, observed or not, in order.
 
-YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`. Codes are taken as written:
-`no` is the text "no", not a truth value.
+YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`. Codes are read as text: `no` is "no", not a boolean.
 """
 
 import json
@@ -12,15 +11,15 @@ from typing import Any
 
 import yaml
 
-from keyhole.data.columns import NUMBER
 from keyhole.data.variables import Variable
 from keyhole.errors import CodebookError
+from keyhole.files import NUMBER
 
 WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
 class _TextLoader(yaml.BaseLoader):
-    """Every scalar is text, and a name may not occur twice in a mapping."""
+    """Reads every scalar as text and refuses duplicate names in a mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         return _mapping([(self.construct_object(key, deep=True), self.construct_object(value, deep=True))
@@ -31,7 +30,7 @@ def _mapping(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for name, value in pairs:
         if not isinstance(name, str):
-            raise CodebookError("a name or code is a list or a mapping: write plain names and codes.")
+            raise CodebookError("a name or code is a list or a mapping: use plain names and codes.")
         if name in found:
             raise CodebookError(f"'{name}' occurs twice: keep one of them.")
         found[name] = value
@@ -39,7 +38,7 @@ def _mapping(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def read_codebook(source: str | Path | Mapping[str, Any] | None) -> dict[str, Variable]:
-    """Return the variables of the codebook by name. A mapping is a codebook already."""
+    """Return the variables of the codebook by name; a mapping is used as the content of a codebook."""
     if source is None:
         return {}
     if isinstance(source, Mapping):
@@ -47,25 +46,25 @@ def read_codebook(source: str | Path | Mapping[str, Any] | None) -> dict[str, Va
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        book = _parse_json(text) if path.suffix.lower() == ".json" else _TextLoader(text).get_single_data()
+        if path.suffix.lower() == ".json":
+            book = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_mapping)
+        else:
+            book = _TextLoader(text).get_single_data()
         return _variables(book, str(path))
     except CodebookError as error:
-        raise CodebookError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
+        message = str(error)
+        raise CodebookError(message if message.startswith(str(path)) else f"{path}: {message}") from None
     except FileNotFoundError:
         raise CodebookError(f"{path} does not exist: check the name of the codebook.") from None
     except OSError as error:
-        raise CodebookError(f"{path} cannot be read: {error.strerror}.") from None
+        raise CodebookError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
     except json.JSONDecodeError as error:
-        raise CodebookError(f"{path} line {error.lineno} is not JSON: {error.msg}.") from None
+        raise CodebookError(f"{path} line {error.lineno} is not JSON ({error.msg}): correct it.") from None
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise CodebookError(f"{path}{line} is not YAML: {error.problem}.") from None
+        raise CodebookError(f"{path}{line} is not YAML ({error.problem}): correct it.") from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError):
-        raise CodebookError(f"{path} is not a text in UTF-8 with YAML or JSON.") from None
-
-
-def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_mapping)
+        raise CodebookError(f"{path} is not YAML or JSON in UTF-8: save it as UTF-8 text.") from None
 
 
 def _variables(book: Any, where: str) -> dict[str, Variable]:
@@ -89,19 +88,19 @@ def _codes(name: str, codes: Iterable[Any], where: str) -> tuple[str, ...]:
         raise CodebookError(f"{where}: '{name}' has no category: list them, or leave the variable out.")
     if len(set(found)) < len(found):
         twice = next(code for place, code in enumerate(found) if code in found[:place])
-        raise CodebookError(f"{where}: '{name}' lists the category '{twice}' twice.")
+        raise CodebookError(f"{where}: '{name}' lists the category '{twice}' twice: remove one.")
     return found
 
 
 def whole_numbers(texts: list[str]) -> list[str]:
-    """Write 1.0 as 1 where all texts are numbers; blanks do not count."""
+    """Write 1.0 as 1 if all texts are numbers, blanks aside."""
     if all(NUMBER.fullmatch(text) for text in texts if text):
         return [WHOLE.sub(r"\1", text) if WHOLE.fullmatch(text) else text for text in texts]
     return texts
 
 
 def code_text(code: Any) -> str:
-    """Write a code as text: 1 and 1.0 are "1", True is "true"."""
+    """Format a code as text: 1 and 1.0 as "1", True as "true"."""
     if isinstance(code, bool):
         return "true" if code else "false"
     if isinstance(code, float) and code.is_integer():

@@ -1,23 +1,26 @@
-"""Which columns of a source are read, and how: the keys, and everything a user can say besides."""
+"""The columns to read from a source, and the options for reading them."""
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from keyhole.errors import InputError, SettingsError
+from keyhole.files import NUMBER
+
+SHOWN = 30
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Options of reading.
+    """Options for reading a source.
 
-    query: the rows of a database, whose address is then the source.
-    count: the column that says how many records a row stands for, in a table of cells.
-    bands: for a numeric key its lower limits or width, as text or list.
-    user_missing: codes that SPSS, Stata or SAS files declare missing are categories (keep) or blank.
+    query: SQL query; the source is then the address of a database.
+    count: column with the number of records that each row represents, in a table of cells.
+    bands: lower limits or width by numeric key, as text or list.
+    user_missing: whether codes that SPSS, Stata or SAS files declare missing are categories (keep) or blank.
     """
 
     query: str | None = None
@@ -26,35 +29,26 @@ class SourceOptions:
     user_missing: Literal["keep", "blank"] = "keep"
 
     def check(self, keys: Sequence[str]) -> None:
-        """Refuse what has no meaning for these keys."""
-        if self.user_missing not in USER_MISSING:
-            raise SettingsError("user-missing should be 'keep' or 'blank'")
+        """Refuse options that contradict the keys."""
+        if self.user_missing not in ("keep", "blank"):
+            raise SettingsError("`user_missing` should be 'keep' or 'blank'")
         if self.count is not None and self.count in keys:
-            raise InputError(f"--count {self.count}: it is one of the keys; a count tells nobody apart.")
+            raise InputError(
+                f"`count` {self.count}: it is one of the keys; a count column does not distinguish records: "
+                "take it out of the keys."
+            )
         for name in self.bands or ():
             if name not in keys:
-                raise InputError(f"--band {name}: it is not one of the keys.")
-
-
-USER_MISSING = ("keep", "blank")
-
-
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-
-
-SHOWN = 30
-
-
-LONGEST_NAME = 200
+                raise InputError(f"`band` {name}: it is not one of the keys; add it to them or omit the bands.")
 
 
 def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the keys, none twice. Text is split at commas."""
+    """Return the names of the keys, without duplicates; text is split at commas."""
     names = tuple(key.strip() for key in (keys.split(",") if isinstance(keys, str) else keys))
     if not any(names):
         raise InputError("no key variable is given: name the columns an intruder could know, for instance AGE,SEX.")
     if not all(names):
-        raise InputError("the list of keys has an empty name: look for two commas in a row.")
+        raise InputError("the list of keys has an empty name: look for two consecutive commas.")
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise InputError(f"the key '{twice}' is given twice: name it once.")
@@ -62,25 +56,25 @@ def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list[int]:
-    """Return the position of each key in the header."""
+    """Return the position of each key in the header, or name the closest column if there is none."""
     times = Counter(header)
     for key in keys:
         if times[key] > 1:
             raise InputError(f"{where} has {times[key]} columns named '{key}': give each a name of its own.")
         if key not in times:
-            # Where none of the keys stands, the first line may be a record, and its values are not to be told.
+            # If no key is found, the first line may be a record, whose values must not be shown.
             raise InputError(f"{where} has no column '{key}'{_suggest(header, key, any(k in times for k in keys))}")
     place = {name: position for position, name in enumerate(header)}
     return [place[key] for key in keys]
 
 
 def is_name(name: str) -> bool:
-    """Say whether this can be the name of a column: one line, not too long."""
+    """Whether this can be the name of a column: one line, not too long."""
     return len(name) <= LONGEST_NAME and name.isprintable()
 
 
 def _suggest(header: Sequence[str], key: str, is_header: bool) -> str:
-    # A file without a header shows its first record here, and values are never shown. Numbers give it away.
+    # Without a header the "names" are the first record, whose values must not be shown; numbers are a sign of that.
     if any(not is_name(name) for name in header if name):
         return ": its first line is not a header; look for unbalanced quotes."
     names = [name for name in header if name]

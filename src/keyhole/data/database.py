@@ -1,7 +1,7 @@
-"""The rows of a database query. SQLite through the standard library, read only; all others through SQLAlchemy.
+"""Read the rows of a database query: SQLite through the standard library, read-only; all others through SQLAlchemy.
 
-Neither the address (it may hold a password) nor a message of the database (it may quote values) is ever shown,
-but for the three messages of SQLite that quote nothing except the query itself.
+Error messages never contain the address (it may hold a password) or a message of the database (it may quote values),
+except for messages of SQLite that quote only the query itself.
 """
 
 import itertools
@@ -24,13 +24,10 @@ BATCH = 50_000
 STEPS_BETWEEN_SIGNALS = 100_000
 ABOUT_THE_QUERY = ("near ", "no such table", "no such column", "incomplete input")
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-MISSING_EXTRA = (
-    "databases other than SQLite need SQLAlchemy: pip install 'keyhole[sql]' and the driver of the database."
-)
 
 
 def is_url(source: object) -> bool:
-    """Say whether the source is the address of a database, not a file."""
+    """Whether the source is the address of a database rather than a file."""
     return isinstance(source, str) and "://" in source
 
 
@@ -54,7 +51,7 @@ def _read_sqlite(file: Path, query: str, wanted: Sequence[str] | None) -> Table:
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             connection.set_authorizer(_allow_reading)
-            # Without this a long query would not hear Ctrl-C.
+            # Let Ctrl-C interrupt a long query.
             connection.set_progress_handler(lambda: 0, STEPS_BETWEEN_SIGNALS)
             cursor = connection.execute(query)
             header = [column[0] for column in cursor.description or ()]
@@ -64,56 +61,58 @@ def _read_sqlite(file: Path, query: str, wanted: Sequence[str] | None) -> Table:
 
 
 def _allow_reading(action: int, *_: object) -> int:
-    """Refuse everything but reading: no other file is attached, nothing is changed."""
+    """Permit reading only: the query cannot attach another file or change anything."""
     return sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
 
 
 def _explain(error: Exception) -> str:
-    told = str(error)
-    if told.startswith(ABOUT_THE_QUERY):
-        return " ".join(told.split()) + "."
-    if "not authorized" in told or "one statement" in told:
+    message = str(error)
+    if message.startswith(ABOUT_THE_QUERY):
+        return " ".join(message.split()) + "; correct the query."
+    if "not authorized" in message or "one statement" in message:
         return "only a single SELECT is allowed."
-    if "file is not a database" in told:
+    if "file is not a database" in message:
         return "the file is not an SQLite database."
-    return "the database refused it or is damaged; try the query with the database's own program."
+    return "the database refused it or is damaged; try the query with the database's own client."
 
 
 def _read_other(url: str, query: str, wanted: Sequence[str] | None) -> Table:
     try:
         import sqlalchemy
     except ImportError:
-        raise InputError(MISSING_EXTRA) from None
+        raise InputError(
+            "databases other than SQLite need SQLAlchemy: pip install 'keyhole[sql]' and the driver of the database."
+        ) from None
     where = "the query"
     try:
         engine = sqlalchemy.create_engine(url)
     except ImportError:
-        raise InputError("the driver of this database is not installed: pip install it, then try again.") from None
+        raise InputError("the driver of this database is not installed: install it with pip.") from None
     except (sqlalchemy.exc.SQLAlchemyError, ValueError):
         raise InputError(
-            "--url is not the address of a database: write it as dialect://user@host/name, for instance "
+            "`url` is not the address of a database: write it as dialect://user@host/name, for instance "
             "postgresql+psycopg://reader@localhost/survey."
         ) from None
     try:
         with engine.connect() as connection:
-            # Closing without commit undoes whatever the query did; PostgreSQL refuses to write from the start.
+            # Closing without commit rolls the query back; PostgreSQL also refuses to write.
             rows = connection.execution_options(stream_results=True, postgresql_readonly=True).exec_driver_sql(query)
             if not rows.returns_rows:
-                raise InputError(f"{where} gives no rows: only a single SELECT is allowed.")
+                raise InputError(f"{where} returns no rows: only a single SELECT is allowed.")
             return _collect(where, list(rows.keys()), map(list, rows.partitions(BATCH)), wanted)
     except (InputError, MemoryError):
         raise
     except Exception:
-        # Whatever a driver raises may quote the address or a value.
+        # The message of a driver may quote the address or a value.
         raise InputError(f"{where} failed: check the address, the password and the query.") from None
     finally:
         engine.dispose()
 
 
 def _collect(where: str, header: list[str], batches: Iterator[list[Any]], wanted: Sequence[str] | None) -> Table:
-    """Write the wanted columns as text, batch by batch: the rows of a query may have any type."""
+    """Collect the wanted columns as text, batch by batch, since the values of a query may have any type."""
     if not header:
-        raise InputError(f"{where} gives no rows: only a single SELECT is allowed.")
+        raise InputError(f"{where} returns no rows: only a single SELECT is allowed.")
     names = header if wanted is None else list(wanted)
     positions = find_columns(header, names, where)
     parts = []
@@ -127,15 +126,14 @@ def _collect(where: str, header: list[str], batches: Iterator[list[Any]], wanted
 
 
 def _texts(values: list[Any], name: str, where: str) -> pl.Series:
-    """Write values as text, each different one once."""
     try:
-        written = {value: _write(value) for value in set(values)}
+        text = {value: _text(value) for value in set(values)}
     except (TypeError, ValueError):
         raise InputError(f"{where}: column '{name}' holds bytes or structures, not categories.") from None
-    return pl.Series(name, [written[value] for value in values], dtype=pl.String)
+    return pl.Series(name, [text[value] for value in values], dtype=pl.String)
 
 
-def _write(value: Any) -> str | None:
+def _text(value: Any) -> str | None:
     if isinstance(value, bytes | bytearray | memoryview | list | dict | tuple):
         raise TypeError
     return None if value is None or (isinstance(value, float) and math.isnan(value)) else code_text(value)

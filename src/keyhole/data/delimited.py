@@ -1,10 +1,8 @@
-"""CSV and its relatives: the delimiter is found, every value stays text.
+"""Read delimited text: the delimiter is detected, and every value stays text.
 
-Rows with more values than there are columns, where not all columns are read: polars then looks at no other.
-
-A fast look at the bytes says whether there may be such a row; the csv module then says which. Within quotes neither
-delimiters nor line ends count, and a quote may stand only at the beginning of a value: where one does not, the csv
-module looks at every row.
+Polars ignores surplus values of a row if not all columns are read. So a fast scan of the bytes checks whether a row
+may have too many values, and only then the csv module looks for it. The scan skips delimiters and line ends between
+quotes; if a quote is not at the start of a value, the csv module checks every row.
 """
 
 import csv
@@ -22,12 +20,16 @@ from keyhole.data.opening import OpenedFile
 from keyhole.data.variables import Table
 from keyhole.errors import InputError
 
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE = 1 << 16
+SAMPLE_LINES = 50
+MOST_COLUMNS = 100_000
 CHUNK = 1 << 22
 QUOTE, NEWLINE, RETURN = b'"\n\r'
 
 
 def may_have_long_rows(source: Path | bytes, delimiter: str, width: int) -> bool:
-    """Say whether a row may have more than `width` values; false only if none has."""
+    """Whether a row may have more than `width` values; False only if none has."""
     before, inside, found = NEWLINE, False, 0
     for chunk in _chunks(source):
         content = np.frombuffer(chunk, np.uint8)
@@ -52,7 +54,7 @@ def may_have_long_rows(source: Path | bytes, delimiter: str, width: int) -> bool
 
 
 def _longest(counted: NDArray[np.int64], ends: NDArray[np.bool_], found: int) -> tuple[int, int]:
-    """Return the most delimiters of a row that ends here, and those of the row that does not yet."""
+    """Return the largest number of delimiters of a row that ends in this chunk, and those of the unfinished row."""
     at_end = counted[ends]
     if not len(at_end):
         return 0, found + int(counted[-1])
@@ -67,22 +69,19 @@ def _chunks(source: Path | bytes) -> Iterator[bytes]:
             yield chunk
 
 
-DELIMITERS = (",", ";", "\t", "|")
-SAMPLE = 1 << 16
-SAMPLE_LINES = 50
-MOST_COLUMNS = 100_000
-
-
 def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
-    """Return the wanted columns (None: all that have a name) as text, in that order; blank values are null."""
+    """Return the wanted columns (None: all named ones) as text, in that order; blank values are null."""
     source = _source(opened)
     try:
-        delimiter = find_delimiter(_sample(source), wanted or ())
+        with _text(source) as text:
+            sample = text.read(SAMPLE)
+        # The last line may be incomplete: drop it if there is another.
+        delimiter = find_delimiter(sample[: sample.rfind("\n") + 1] or sample, wanted or ())
         header = [name.strip() for name in next(_lines(source, delimiter), [])]
         if not any(header):
             raise InputError(f"{opened.path} has no header: its first line must name the columns.")
         if len(header) > MOST_COLUMNS:
-            raise InputError(f"{opened.path} has more than {MOST_COLUMNS:,} columns: save the keys alone.")
+            raise InputError(f"{opened.path} has more than {MOST_COLUMNS:,} columns: save only the keys.")
         names = [name for name in header if name] if wanted is None else list(wanted)
         positions = find_columns(header, names, str(opened.path))
         frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
@@ -97,7 +96,7 @@ def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
 
 
 def find_delimiter(sample: str, keys: Sequence[str]) -> str:
-    """Return the delimiter under which the header holds most keys, then the one that cuts all lines alike."""
+    """Return the delimiter for which the header has most keys; on ties, the one with most lines of equal length."""
 
     def fitness(delimiter: str) -> tuple[int, float, int]:
         lines = [line for line in csv.reader(io.StringIO(sample), delimiter=delimiter) if line][:SAMPLE_LINES]
@@ -111,7 +110,7 @@ def find_delimiter(sample: str, keys: Sequence[str]) -> str:
 
 
 def _source(opened: OpenedFile) -> Path | bytes:
-    """Return the path if polars can read it as it is, else the text in UTF-8 with ordinary line ends."""
+    """Return the path if polars can read the file directly, else its text as UTF-8 with Unix line ends."""
     if opened.encoding == "utf-8-sig" and not opened.lone_returns:
         return opened.path if opened.content is None else opened.content
     raw = opened.path.read_bytes() if opened.content is None else opened.content
@@ -119,7 +118,9 @@ def _source(opened: OpenedFile) -> Path | bytes:
         text = raw.decode(opened.encoding)
     except UnicodeDecodeError:
         if opened.encoding == "utf-16":
-            raise InputError(f"{opened.path} is not text in UTF-16, as its first bytes say.") from None
+            raise InputError(
+                f"{opened.path} has the first bytes of UTF-16 but is not UTF-16: save it as UTF-8."
+            ) from None
         text = raw.decode("latin-1")
     return text.replace("\r\n", "\n").replace("\r", "\n").encode()
 
@@ -129,20 +130,13 @@ def _text(source: Path | bytes) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
 
 
-def _sample(source: Path | bytes) -> str:
-    with _text(source) as text:
-        sample = text.read(SAMPLE)
-    # The last line may be cut: leave it out if there is another.
-    return sample[: sample.rfind("\n") + 1] or sample
-
-
 def _lines(source: Path | bytes, delimiter: str) -> Iterator[list[str]]:
     with _text(source) as text:
         yield from csv.reader(text, delimiter=delimiter)
 
 
 def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: Path) -> pl.DataFrame:
-    """Read the columns at these positions; a position may occur twice."""
+    """Read the columns at these positions, which may repeat."""
     try:
         lazy = pl.scan_csv(
             source,
@@ -156,13 +150,8 @@ def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: 
         columns = [pl.col(names[position]).alias(str(place)) for place, position in enumerate(positions)]
         return lazy.select(columns).collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, IndexError):
-        raise _explain(source, delimiter, path) from None
-
-
-def _explain(source: Path | bytes, delimiter: str, path: Path) -> InputError:
-    """Find the row that cannot be read. Only its number is told."""
-    _refuse_long_row(source, delimiter, path)
-    return InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+        _refuse_long_row(source, delimiter, path)
+        raise InputError(f"{path} is not a readable table: look for unbalanced quotes.") from None
 
 
 def _refuse_long_row(source: Path | bytes, delimiter: str, path: Path) -> None:
@@ -172,14 +161,14 @@ def _refuse_long_row(source: Path | bytes, delimiter: str, path: Path) -> None:
         if len(line) > width:
             raise InputError(
                 f"{path} row {row} has {len(line)} values for {width} columns: "
-                "quote the values that hold the delimiter, or correct the row."
+                "quote values that contain the delimiter, or correct the row."
             )
 
 
 def _real_rows(frame: pl.DataFrame, source: Path | bytes, delimiter: str, width: int, path: Path) -> pl.Series | None:
-    """Tell blank lines, which are no records, and refuse rows that are too short.
+    """Mark the rows that are not blank lines, and refuse rows that are too short.
 
-    Polars fills both with nulls, so only rows whose last value is blank are in doubt.
+    Polars fills both with nulls, so a check is needed only if the last column has nulls.
     """
     if width == 1 or not frame.columns or not frame.to_series(-1).has_nulls():
         return None

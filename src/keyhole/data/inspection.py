@@ -1,6 +1,6 @@
-"""A first look at a source, to choose the keys: what each variable is, and what it looks like.
+"""Inspect a source to choose the keys: the type of each variable, and what it may be used for.
 
-Names and labels are shown, counts too; values of the data never are.
+Names, labels and counts are shown; values of the data never are.
 """
 
 import re
@@ -21,14 +21,15 @@ from keyhole.data.categories import (
     value_texts,
 )
 from keyhole.data.codebook import read_codebook
-from keyhole.data.columns import NUMBER, SourceOptions, is_name
+from keyhole.data.columns import SourceOptions, is_name
 from keyhole.data.database import is_url
 from keyhole.data.source import read_table
 from keyhole.data.variables import BLANK, Table, Variable
 from keyhole.errors import InputError
+from keyhole.files import NUMBER
 
 FIRST_COLUMNS = 50
-VALUES_AT_ONCE = 20_000_000  # of a file, held in memory together
+VALUES_AT_ONCE = 20_000_000  # values of a file held in memory
 MOST_VARIABLES = 5_000
 GROUP_FROM = 50
 NAMED_AS_IDENTIFIER = re.compile(
@@ -41,8 +42,8 @@ Looks = Literal["key", "identifier", "continuous", "constant"]
 class Inspected:
     """One variable.
 
-    kind: text, whole numbers, numbers, dates or true/false; different: how many values, blanks apart.
-    categories: codes and labels that the file or the codebook names, in order; looks_like and the reason for it.
+    kind: text, whole numbers, numbers, dates or true/false; different: number of distinct values, blanks aside.
+    categories: codes and labels of the file or the codebook, in order; looks_like: its likely use, with the reason.
     """
 
     name: str
@@ -68,7 +69,7 @@ def inspect_source(
     codebook: str | Path | Mapping[str, Any] | None = None,
     options: SourceOptions | None = None,
 ) -> Inspection:
-    """Look at every variable of a file, dataframe or database query."""
+    """Inspect every variable of a file, dataframe or database query."""
     options = options or SourceOptions()
     options.check(())
     book = read_codebook(codebook)
@@ -83,28 +84,24 @@ def inspect_source(
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
-    """Read a file some columns at a time, as many as memory holds, anything else at once."""
+    """Read a file in groups of columns that fit in memory, any other source at once."""
     if is_url(source) or not isinstance(source, str | Path):
         yield read_table(source, None, options)
         return
     names = [name for name in read_table(source, (), options).header if name]
-    _refuse_no_header(names, str(source))
+    if not all(map(is_name, names)):
+        raise InputError(f"{source}: its first line is not a header; look for unbalanced quotes.")
+    # Numbers on the first line are values, which must not be shown.
+    if 2 * sum(NUMBER.fullmatch(name) is not None for name in names) >= len(names):
+        raise InputError(f"{source}: its first line does not name the columns; add a header.")
     if len(names) > MOST_VARIABLES:
-        raise InputError(f"{source} has more than {MOST_VARIABLES:,} variables, too many to look at: save fewer.")
+        raise InputError(f"{source} has more than {MOST_VARIABLES:,} variables, too many to inspect: save fewer.")
     place, size = 0, FIRST_COLUMNS
     while place < len(names):
         table = read_table(source, names[place : place + size], options)
         yield table
         place += size
         size = max(FIRST_COLUMNS, VALUES_AT_ONCE // max(table.frame.height, 1))
-
-
-def _refuse_no_header(names: list[str], where: str) -> None:
-    if not all(map(is_name, names)):
-        raise InputError(f"{where}: its first line is not a header; look for unbalanced quotes.")
-    # Numbers on the first line are values, and values are not shown.
-    if 2 * sum(NUMBER.fullmatch(name) is not None for name in names) >= len(names):
-        raise InputError(f"{where}: its first line does not name the columns; add a header.")
 
 
 def _inspect(column: pl.Series, title: str, variable: Variable | None, where: str) -> Inspected:
@@ -126,7 +123,7 @@ def _inspect(column: pl.Series, title: str, variable: Variable | None, where: st
 def _guess(
     column: pl.Series, texts: set[str] | None, different: int, records: int, known: set[str]
 ) -> tuple[Looks, str]:
-    """Say what a variable looks like, by the same measures by which `assess` refuses keys."""
+    """Return the likely use of a variable and the reason, by the criteria by which `assess` refuses keys."""
     if different == 0:
         return "constant", "all blank"
     if different == 1 and (not known or len(known) < 2):
@@ -135,13 +132,13 @@ def _guess(
         measured = column.dtype.is_float()
         return ("continuous" if measured else "identifier"), f"more than {MOST_CATEGORIES:,} different values"
     if are_fractions(texts - known):
-        return "continuous", "numbers with fractions; --band makes categories"
+        return "continuous", "numbers with fractions; group them into bands"
     if looks_identifying(different, records):
         return "identifier", "nearly all values differ"
     if NAMED_AS_IDENTIFIER.search(column.name):
-        return "identifier", "its name says so"
+        return "identifier", "named like an identifier"
     if are_many_numbers(texts - known):
-        return "continuous", f"{different:,} different numbers; --band makes categories"
+        return "continuous", f"{different:,} different numbers; group them into bands"
     if different > GROUP_FROM:
         return "key", f"{different:,} categories; grouping lowers the risk"
     return "key", f"{different:,} categories"

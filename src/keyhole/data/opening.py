@@ -1,17 +1,17 @@
-"""Look at a file before reading it: does it exist, what is it really, how is its text encoded.
+"""Open a file: check that it exists, detect its format by its first bytes, and find the encoding of text.
 
-Gzip is unpacked into memory with two limits, so that a small file cannot fill the machine.
+Gzip is unpacked into memory within limits, so that a small file cannot exhaust it.
 """
 
 import codecs
 import gzip
-import hashlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from keyhole.errors import InputError
+from keyhole.files import sha256
 
 PARQUET_ENDINGS = frozenset({".parquet", ".pq"})
 TEXT_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".tab"})
@@ -29,21 +29,25 @@ SIGNATURES = {
     b"\x89PNG": "a picture",
     b"%PDF": "a PDF document",
 }
+GZIP = b"\x1f\x8b"
 START = 32
-# Files of Stata before version 13 begin with the number of their layout, those of SPSS .por with a banner.
+# Stata files before version 13 begin with the number of their format, SPSS .por files with a banner.
 OLD_STATA = frozenset({105, 108, 110, 111, 112, 113, 114, 115})
 XPT_CARD = 80  # a transport file is made of cards of 80 bytes, as on tape
 BLOCK = 1 << 20
-# Bytes that no text in UTF-8, Latin-1 or Windows-1252 holds: all control characters but TAB, LF, VT, FF, CR.
+RATIO = 200  # far above the compression of any ordinary table, so the file may be a decompression bomb
+GRACE = 8 * BLOCK  # small files of repeated lines may exceed the ratio
+LARGEST = 4 << 30
+# Bytes absent from text in UTF-8, Latin-1 and Windows-1252: all control characters but TAB, LF, VT, FF, CR.
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file that was read through once.
+    """A file and its format.
 
-    kind: "text", "parquet", or the ending of a statistical package; encoding: of text, else empty.
-    content: the text itself where it was compressed; lone_returns: some lines end with CR alone.
+    kind: "text", "parquet", or the file extension of a statistical package; encoding: of text, else empty.
+    content: the uncompressed text of a gzip file; lone_returns: some lines may end with CR alone.
     """
 
     path: Path
@@ -55,21 +59,21 @@ class OpenedFile:
 
 
 def open_file(path: Path) -> OpenedFile:
-    """Read the file through once: refuse what cannot be a table, find its encoding, hash its bytes."""
+    """Refuse files that cannot be a table; return the format, the encoding and the hash of others."""
     start = _read_start(path)
     if not start:
         raise InputError(f"{path} is empty: a header line and records are needed.")
-    found = next((name for sign, name in SIGNATURES.items() if start.startswith(sign)), None)
+    found = next((name for signature, name in SIGNATURES.items() if start.startswith(signature)), None)
     ending = path.suffix.lower()
     if ending in PROGRAMS:
         _refuse_other_program(path, ending, start, found)
-        return OpenedFile(path, ending, "", _hash(path))
+        return OpenedFile(path, ending, "", sha256(path))
     _refuse_false_name(path, ending, found)
     if found == "Parquet":
-        return OpenedFile(path, "parquet", "", _hash(path))
+        return OpenedFile(path, "parquet", "", sha256(path))
     content = unpack_gzip(path) if start.startswith(GZIP) else None
     encoding, lone_returns = _read_through(path, start if content is None else content[:START], content)
-    return OpenedFile(path, "text", encoding, _hash(path), content, lone_returns)
+    return OpenedFile(path, "text", encoding, sha256(path), content, lone_returns)
 
 
 def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | None) -> None:
@@ -77,10 +81,10 @@ def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | No
     old = (ending == ".dta" and start[0] in OLD_STATA) or ending == ".por"
     if found != program and not (old and found is None):
         raise InputError(
-            f"{path} is not {program}, although its name ends in {ending}: give it the ending of what it is."
+            f"{path} is not {program}, although its name ends in {ending}: give it the extension of its format."
         )
     if ending == ".xpt" and path.stat().st_size % XPT_CARD:
-        raise InputError(f"{path} is not a readable SAS file: it is cut off.")
+        raise InputError(f"{path} is not a readable SAS file: it is truncated; export it again.")
 
 
 def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
@@ -90,7 +94,7 @@ def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
         raise InputError(f"{path}: files that end in {ending} cannot be read; save the table as CSV or Parquet.")
     if found == "an SQLite database":
         raise InputError(
-            f"{path} is {found}: name it with --url sqlite:///{path.name} and say with --query which rows to read."
+            f"{path} is {found}: name it with `url` sqlite:///{path.name} and select its rows with `query`."
         )
     if found == "Parquet" and ending in TEXT_ENDINGS:
         raise InputError(f"{path} is Parquet, although its name ends in {ending}: rename it to .parquet.")
@@ -104,7 +108,7 @@ def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
 def _read_start(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise InputError(f"{path} is not a file on disk: save what it gives into one.")
+            raise InputError(f"{path} is not a regular file: save its content as one.")
         with path.open("rb") as file:
             return file.read(START)
     except FileNotFoundError:
@@ -113,16 +117,10 @@ def _read_start(path: Path) -> bytes:
         raise InputError(f"{path} is a folder: name the file in it.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a valid name"
-        raise InputError(f"{path} cannot be read: {reason}.") from None
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        raise InputError(f"{path} cannot be read ({reason}): check its name and permissions.") from None
 
 
 def _blocks(path: Path, content: bytes | None) -> Iterator[bytes]:
-    """Yield the text in pieces, from memory or from disk."""
     if content is not None:
         yield from (content[place : place + BLOCK] for place in range(0, len(content), BLOCK))
         return
@@ -132,7 +130,7 @@ def _blocks(path: Path, content: bytes | None) -> Iterator[bytes]:
 
 
 def _read_through(path: Path, start: bytes, content: bytes | None) -> tuple[str, bool]:
-    """Return the encoding, and whether some lines end with CR alone, holding one block at a time."""
+    """Return the encoding, and whether some lines end with CR alone, reading block by block."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16", True
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -156,23 +154,8 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = Fal
     return True
 
 
-GZIP = b"\x1f\x8b"
-
-
-BLOCK = 1 << 20
-
-
-RATIO = 200  # tables shrink to a tenth or so; what shrinks this much is made to burst
-
-
-GRACE = 8 * BLOCK  # tiny files may shrink more: a table of equal lines
-
-
-LARGEST = 4 << 30
-
-
 def unpack_gzip(path: Path, largest: int = LARGEST) -> bytes:
-    """Return the content of a gzip file; nothing is written to disk."""
+    """Return the content of a gzip file."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -182,13 +165,13 @@ def unpack_gzip(path: Path, largest: int = LARGEST) -> bytes:
                 size += len(block)
                 if size > GRACE and size > RATIO * packed.tell():
                     raise InputError(
-                        f"{path} unpacks to more than {RATIO} times its size, as no table does: "
+                        f"{path} unpacks to more than {RATIO} times its size, unlike any table: "
                         "unpack it yourself if you trust it."
                     )
                 if size > largest:
                     raise InputError(
                         f"{path} unpacks to more than {largest / 2**30:.3g} GB: "
-                        "save the keys alone, or the table as Parquet."
+                        "save only the keys, or the table as Parquet."
                     )
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise InputError(f"{path} is not a readable gzip file: it may be cut off or damaged.") from None

@@ -1,4 +1,4 @@
-"""From a source of any kind to the wanted columns, and what the source says of them."""
+"""Read the wanted columns of a source of any kind, with the labels it has for them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ def read_table(source: Any, wanted: Sequence[str] | None, options: SourceOptions
     """Return the wanted columns, or all of them for None."""
     if is_url(source) or options.query is not None:
         if not is_url(source) or options.query is None:
-            raise SettingsError("a database needs both its address (--url sqlite:///survey.db) and a --query")
+            raise SettingsError("a database needs both its address (`url` sqlite:///survey.db) and a `query`")
         return read_database(source, options.query, wanted)
     if not isinstance(source, str | Path):
         return _read_dataframe(source, wanted)
@@ -44,7 +44,7 @@ def _read_parquet(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
 
 
 def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
-    """Take the columns from a dataframe of pandas, polars, pyarrow or another library that narwhals knows."""
+    """Select the columns of a dataframe of pandas, polars, pyarrow or another library that narwhals supports."""
     import narwhals.stable.v2 as nw
 
     where = "the dataframe"
@@ -57,8 +57,8 @@ def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
     except MemoryError:
         raise
     except Exception:
-        # pandas with two columns of one name, for instance; the library's own message may quote values.
-        raise InputError("the dataframe cannot be read: are two of its columns named alike?") from None
+        # For instance duplicate column names in pandas; the library's own message may quote values.
+        raise InputError("the dataframe cannot be read: check that its column names are unique.") from None
     header = data.collect_schema().names()
     names = header if wanted is None else list(wanted)
     find_columns(header, names, where)
@@ -69,5 +69,5 @@ def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
     except MemoryError:
         raise
     except Exception:
-        # Columns of mixed Python objects; the library's own message may quote a value.
-        raise InputError("the dataframe cannot be read: make its key columns text or numbers.") from None
+        # For instance columns of mixed Python objects; the library's own message may quote values.
+        raise InputError("the dataframe cannot be read: convert its key columns to text or numbers.") from None

@@ -1,7 +1,7 @@
-"""SPSS, Stata and SAS files through pyreadstat, in a child process: a damaged file ends the child, not us.
+"""Read SPSS, Stata and SAS files through pyreadstat, in a child process that a damaged file can crash safely.
 
-Value labels become a codebook. Codes are written as a user would: 1, not 1.0; Stata's and SAS's letters for
-missing values as .a and .A.
+Value labels become a codebook. Codes are formatted as 1 rather than 1.0, the missing-value letters of Stata and SAS
+as .a and .A.
 """
 
 import io
@@ -21,22 +21,22 @@ from keyhole.data.opening import PROGRAMS, OpenedFile
 from keyhole.data.variables import Table, Variable
 from keyhole.errors import InputError
 
-# Seconds of CPU for a file: some for starting, some for each megabyte. A million records by ten keys take 3 s.
+# Limit of CPU time: a constant for the start of the child, and one second for each megabyte.
 CPU_SECONDS = 5
-MEGABYTES_PER_CPU_SECOND = 1
-WALL_PER_CPU = 20  # a busy machine is no reason to give up
+BYTES_PER_CPU_SECOND = 1_000_000
+WALL_PER_CPU = 20  # generous, since the machine may be busy
 
 
 def read_statistical(opened: OpenedFile, wanted: Sequence[str] | None, keep_user_missing: bool) -> Table:
     """Return the wanted columns (None: all of them) with their labels."""
     where = str(opened.path)
-    head, packed = _ask(opened, wanted, keep_user_missing)
+    head, packed = _run_child(opened, wanted, keep_user_missing)
     header = head["header"]
     find_columns(header, header if wanted is None else wanted, where)
     frame = pl.read_ipc(io.BytesIO(packed))
     user_missing = {name: _missing_codes(head, name, frame[name]) for name in frame.columns}
-    gone = {} if keep_user_missing else user_missing
-    labels = {name: _variable(head, name, gone.get(name, frozenset())) for name in head["labels"]}
+    blanked = {} if keep_user_missing else user_missing
+    labels = {name: _variable(head, name, blanked.get(name, frozenset())) for name in head["labels"]}
     return Table(
         where=where,
         header=tuple(header),
@@ -48,11 +48,10 @@ def read_statistical(opened: OpenedFile, wanted: Sequence[str] | None, keep_user
     )
 
 
-def _ask(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> tuple[dict[str, Any], bytes]:
-    """Have the child read the file; return what it says of the variables, and the packed columns."""
+def _run_child(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> tuple[dict[str, Any], bytes]:
     size = opened.path.stat().st_size
-    cpu_seconds = CPU_SECONDS + size // (MEGABYTES_PER_CPU_SECOND * 1_000_000)
-    order = {
+    cpu_seconds = CPU_SECONDS + size // BYTES_PER_CPU_SECOND
+    request = {
         "path": str(opened.path.absolute()),
         "ending": opened.kind,
         "wanted": None if wanted is None else list(wanted),
@@ -67,7 +66,7 @@ def _ask(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> tuple[
     try:
         done = subprocess.run(
             [sys.executable, "-P", str(Path(statistical_child.__file__))],
-            input=json.dumps(order).encode() + b"\n",
+            input=json.dumps(request).encode() + b"\n",
             capture_output=True,
             timeout=WALL_PER_CPU * cpu_seconds,
             check=False,
@@ -76,7 +75,7 @@ def _ask(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> tuple[
         raise damaged from None
     if done.returncode == 1:
         raise InputError(
-            f"{opened.path}: pyreadstat cannot be loaded, which reads {PROGRAMS[opened.kind]} files: "
+            f"{opened.path}: {PROGRAMS[opened.kind]} files need pyreadstat, which cannot be imported: "
             "install keyhole again."
         )
     if done.returncode != 0:
@@ -85,15 +84,15 @@ def _ask(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> tuple[
     return json.loads(line), packed
 
 
-def _variable(head: dict[str, Any], name: str, gone: frozenset[str]) -> Variable:
-    """Turn the value labels of a variable into a codebook, without codes that are blank now."""
+def _variable(head: dict[str, Any], name: str, blanked: frozenset[str]) -> Variable:
+    """Turn the value labels of a variable into a codebook, without the codes that are read as blank."""
     pairs = {_code(head, name, code): label for code, label in head["labels"][name]}
-    kept = {code: label for code, label in pairs.items() if code not in gone and code}
+    kept = {code: label for code, label in pairs.items() if code not in blanked and code}
     return Variable(name, tuple(kept), tuple(kept.values()))
 
 
 def _missing_codes(head: dict[str, Any], name: str, column: pl.Series) -> frozenset[str]:
-    """Codes that the file declares missing: letters, and what is labelled or observed in a declared range."""
+    """Return the codes declared missing: letters, and codes labelled or observed in a declared range."""
     labelled = [code for code, _ in head["labels"].get(name, ())]
     found = {f".{letter}" for letter in head["letters"].get(name, ())}
     if name not in head["text"]:
@@ -107,5 +106,5 @@ def _missing_codes(head: dict[str, Any], name: str, column: pl.Series) -> frozen
 
 
 def _code(head: dict[str, Any], name: str, code: Any) -> str:
-    """Write a code as text; a letter that labels a missing number gets its point."""
+    """Format a code as text; the letter of a missing number gets its leading point."""
     return f".{code}" if isinstance(code, str) and name not in head["text"] else code_text(code)

@@ -1,4 +1,4 @@
-"""What reading gives: columns of a source, key variables with their categories, one row of integers for each record."""
+"""The results of reading: columns of a source, key variables with their categories, and encoded records."""
 
 import math
 from collections.abc import Mapping
@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from keyhole.data.design import ExtraColumns
 
-BLANK = ""  # the code of a blank answer; it can be nobody's real code
+BLANK = ""  # the code of a blank answer, which no category can have
 
 
 @dataclass(frozen=True)
 class Variable:
     """A key variable.
 
-    categories: codes in order, as text exactly as a user would write them.
-    labels: what the codebook calls them, in the same order.
-    declared: they are those of a codebook, whatever the records say.
+    categories: codes as text, in order; labels: their labels in the codebook, in the same order.
+    declared: whether the categories come from a codebook rather than from the records.
     """
 
     name: str
@@ -33,13 +32,13 @@ class Variable:
 class Microdata:
     """The records on the key variables, in the order of the keys.
 
-    codes: int32 (n, J), the index of the category, -1 where the answer is left to the model.
-    rows: rows in the input; row_used: bool (rows,), which of them are records here.
-    ignored: keys with one category, which tell nobody apart; ignored_variables: the same in full.
+    codes: int32 (n, J), the index of the category, -1 for an answer left to the model.
+    rows: number of input rows; row_used: bool (rows,), which of them are records.
+    ignored: keys with one category, which cannot distinguish records; ignored_variables: the same as variables.
     fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe or a query.
-    row_records: int64 (rows,), how many records each row stands for in a table of cells; None: one each.
+    row_records: int64 (rows,), the number of records of each row of a table of cells; None: one each.
     reading: how the source was read (bands, count, user_missing, dropped), for summary and manifest.
-    extra: weights and households of all rows of the input.
+    extra: weights and households of all input rows.
     """
 
     variables: tuple[Variable, ...]
@@ -70,7 +69,7 @@ class Microdata:
         return used if self.row_records is None else np.repeat(used, self.row_records[used])
 
     def keep(self, kept: NDArray[np.bool_]) -> Self:
-        """Return the records marked in `kept`, bool (n,). Records of one row have one fate, since they are alike."""
+        """Return the records marked in `kept`, bool (n,), which is equal for all records of a row."""
         row_used = self.row_used.copy()
         row_used[self.record_row[~kept]] = False
         return replace(self, codes=self.codes[kept], row_used=row_used)
@@ -80,10 +79,10 @@ class Microdata:
 class Table:
     """Columns of a source before they are encoded.
 
-    where: how messages call the source; header: all its columns; frame: the wanted ones.
-    fingerprint: SHA-256 of the bytes, None if there are none.
-    titles: the label of a variable; labels: its value labels, as a codebook.
-    user_missing: codes that the file declares missing although they are stated ("refused", "not stated").
+    where: the name of the source in messages; header: all its columns; frame: the wanted ones.
+    fingerprint: SHA-256 of the bytes, None for a dataframe or a query.
+    titles: variable labels; labels: value labels, as a codebook.
+    user_missing: codes that the file declares missing, such as "refused" or "not stated".
     """
 
     where: str

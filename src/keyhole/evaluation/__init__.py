@@ -1,4 +1,4 @@
-"""Does an estimator find the truth? Samples drawn from a file that is the population, and figures over many of them."""
+"""Evaluate estimators: compare them on one file, or validate them on samples drawn from a known population."""
 
 from keyhole.evaluation.running import DEFAULT_ESTIMATORS, validate
 

@@ -1,4 +1,4 @@
-"""All estimators side by side on one file: ours through `assess`, the classical ones through `classical`."""
+"""Compare estimators on one file: those of keyhole through `assess`, the classical ones through `classical`."""
 
 import time
 import warnings
@@ -10,19 +10,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.api import population_size, read_rules, settle_contradictions
+from keyhole.api import assess, population_size, read_rules, settle_contradictions
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
-from keyhole.data import Microdata, SourceOptions, read_microdata
+from keyhole.data import SourceOptions, read_microdata
 from keyhole.errors import InputError, KeyholeError, NotConvergedWarning, SettingsError
 from keyhole.settings import make_settings
 from keyhole.zeros import Zeros
 
 OUR_REFERENCE = "keyhole, docs/model.md; Battiston and Rimella (2024)"
+MIXED_REFERENCE = "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394"
 
 
 @dataclass(frozen=True)
 class Ours:
-    """One of our own models: its settings and what it assumes in a line."""
+    """A model of keyhole: its settings and its assumptions in one line."""
 
     settings: dict[str, Any]
     assumes: str
@@ -32,23 +33,15 @@ class Ours:
 OURS = {
     "hdp-adaptive": Ours({}, "people mix profiles; number of profiles and prior learned", OUR_REFERENCE),
     "hdp-paper": Ours({"prior": "paper"}, "people mix profiles; number learned, prior fixed", OUR_REFERENCE),
-    "mixed-5": Ours(
-        {"model": "mixed", "profiles": 5},
-        "people mix 5 profiles",
-        "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394",
-    ),
-    "mixed-20": Ours(
-        {"model": "mixed", "profiles": 20},
-        "people mix 20 profiles",
-        "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394",
-    ),
+    "mixed-5": Ours({"model": "mixed", "profiles": 5}, "people mix 5 profiles", MIXED_REFERENCE),
+    "mixed-20": Ours({"model": "mixed", "profiles": 20}, "people mix 20 profiles", MIXED_REFERENCE),
 }
 ESTIMATORS = (*OURS, *CLASSICAL)
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A point estimate and, where the estimator has one, its 95 % interval."""
+    """A point estimate and its 95 % interval, None if the estimator does not give it."""
 
     mean: float | None = None
     interval: tuple[float, float] | None = None
@@ -56,7 +49,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one estimator said, or why it said nothing. converged is None for estimators without chains."""
+    """The result of one estimator, or its error; converged: None for estimators without chains."""
 
     name: str
     tau1: Guess
@@ -71,7 +64,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Given:
-    """The data of all estimators, as `assess` takes them and as the classical estimators take them."""
+    """The data in the form for `assess` and, as `sample`, in that for the classical estimators."""
 
     source: Any
     keys: str | Sequence[str]
@@ -86,7 +79,7 @@ class Given:
 
 
 def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] = ESTIMATORS) -> tuple[str, ...]:
-    """Return the estimators in the order of the list; all of them when none is named."""
+    """Return the named estimators (None: all) in the order of `allowed`."""
     if names is None:
         return tuple(allowed)
     chosen = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
@@ -97,7 +90,7 @@ def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] 
 
 
 def describe_estimator(name: str) -> tuple[str, str]:
-    """Return what an estimator assumes and where it is published."""
+    """Return the assumptions of an estimator and its reference."""
     entry = OURS[name] if name in OURS else CLASSICAL[name]
     return entry.assumes, entry.reference
 
@@ -105,7 +98,7 @@ def describe_estimator(name: str) -> tuple[str, str]:
 def run_estimator(
     name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None = None
 ) -> Outcome:
-    """Run one estimator; what it cannot do is told in its outcome."""
+    """Run one estimator; its outcome has the error if it fails."""
     clock = time.perf_counter()
     try:
         found = _run_ours(name, given, settings, on_progress) if name in OURS else _run_classical(name, given)
@@ -127,7 +120,7 @@ def prepare(
     missing: Literal["category", "drop", "model"] = "category",
     reading: SourceOptions | None = None,
 ) -> Given:
-    """Read the data once and refuse what no estimator could use; missing, reading: as `assess` has them."""
+    """Read the data and refuse what no estimator can use; missing, reading: as in `assess`."""
     reading = reading or SourceOptions()
     make_settings(missing=missing)
     microdata = read_microdata(source, keys, codebook, allow_identifier, missing, reading)
@@ -135,19 +128,12 @@ def prepare(
     if zeros is not None:
         rules = read_rules(zeros, microdata)
         microdata, _ = settle_contradictions(rules, microdata, drop_contradictions)
-    people = population_size(population, fraction, len(microdata.codes))
-    return Given(
-        source,
-        keys,
-        people,
-        codebook,
-        zeros,
-        make_sample(_with_a_key(microdata), people, rules),
-        drop_contradictions,
-        tuple(allow_identifier),
-        missing,
-        reading,
-    )
+    size = population_size(population, fraction, len(microdata.codes))
+    if not microdata.variables:
+        raise InputError("all keys have a single category, so records do not differ: add keys.")
+    sample = make_sample(microdata, size, rules)
+    names = tuple(allow_identifier)
+    return Given(source, keys, size, codebook, zeros, sample, drop_contradictions, names, missing, reading)
 
 
 def compare(
@@ -156,7 +142,7 @@ def compare(
     on_start: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> list[Outcome]:
-    """Run the estimators one after the other."""
+    """Run the estimators one by one."""
     make_settings(**settings)
     outcomes = []
     for name in estimators:
@@ -167,7 +153,7 @@ def compare(
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """One entry of `estimators` in the JSON of `compare`."""
+    """Return an entry of `estimators` in the JSON of `compare`."""
     assumes, reference = describe_estimator(outcome.name)
     return {
         "name": outcome.name,
@@ -185,9 +171,7 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
 def _run_ours(
     name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None
 ) -> dict[str, Any]:
-    from keyhole import assess
-
-    # The outcome says whether chains agree.
+    # The outcome has `converged` instead of the warning.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         found = assess(
@@ -218,17 +202,5 @@ def _run_classical(name: str, given: Given) -> dict[str, Any]:
     found = estimate_classical(name, given.sample)
     details: dict[str, Any] = dict(found.details)
     if given.zeros is not None and not CLASSICAL[name].follows_rules:
-        details["rules"] = "ignored: this estimator does not know of cells"
-    return {
-        "tau1": Guess(found.tau1),
-        "tau2": Guess(found.tau2),
-        "r1": found.r1,
-        "r2": found.r2,
-        "details": details,
-    }
-
-
-def _with_a_key(microdata: Microdata) -> Microdata:
-    if not microdata.variables:
-        raise InputError("no key tells people apart, all have one category: there is nothing to compare.")
-    return microdata
+        details["rules"] = "ignored: this estimator uses cell sizes only"
+    return {"tau1": Guess(found.tau1), "tau2": Guess(found.tau2), "r1": found.r1, "r2": found.r2, "details": details}

@@ -1,29 +1,18 @@
-"""Estimate against truth, with intervals: one small SVG, written here so that no plotting library is needed."""
+"""Plot estimates against the truth, with intervals, as SVG and without a plotting library."""
 
 from html import escape
 from typing import Any
 
 SIZE, MARGIN, LEGEND = 340, 48, 190
 COLOURS = (
-    "#0b6e4f",
-    "#c1440e",
-    "#3b5bdb",
-    "#a05195",
-    "#b08900",
-    "#1098ad",
-    "#e8590c",
-    "#5c5f66",
-    "#862e9c",
-    "#d6336c",
-    "#66a80f",
-    "#0c8599",
-    "#495057",
+    *("#0b6e4f", "#c1440e", "#3b5bdb", "#a05195", "#b08900", "#1098ad", "#e8590c"),
+    *("#5c5f66", "#862e9c", "#d6336c", "#66a80f", "#0c8599", "#495057"),
 )
 TICKS = 5
 
 
 def draw_plot(result: dict[str, Any]) -> str:
-    """Return the plot: tau1 on the left, tau2 on the right, the red line where estimate and truth agree."""
+    """Return the plot: tau1 on the left, tau2 on the right; on the red line estimate and truth are equal."""
     names = [entry["name"] for entry in result["estimators"]]
     width, height = 2 * (SIZE + MARGIN) + LEGEND, SIZE + 2 * MARGIN
     parts = [
@@ -42,7 +31,9 @@ def draw_plot(result: dict[str, Any]) -> str:
 
 def _panel(result: dict[str, Any], tau: str, left: float) -> list[str]:
     truth: list[float] = result["truth"][tau]
-    top = _top(result, tau)
+    values: list[float] = [x for entry in result["estimators"] for x in entry["estimates"][tau] if x is not None]
+    # The axis ends at three times the largest truth at most; estimates above it are drawn at the edge.
+    top = max(min(max([*truth, *values]), 3.0 * max(truth)), 1.0) * 1.05 + 0.5
     first, last = max(0.95 * min(truth) - 0.5, 0.0), 1.05 * max(truth) + 0.5
 
     def across(value: float) -> float:
@@ -65,22 +56,13 @@ def _panel(result: dict[str, Any], tau: str, left: float) -> list[str]:
         )
     for place, entry in enumerate(result["estimators"]):
         colour = COLOURS[place % len(COLOURS)]
-        for true, guess, interval in zip(truth, entry["estimates"][tau], entry["intervals"][tau], strict=True):
-            if guess is None:
+        for true, estimate, interval in zip(truth, entry["estimates"][tau], entry["intervals"][tau], strict=True):
+            if estimate is None:
                 continue
             x = across(true)
             if interval is not None:
                 low, high = down(interval[0]), down(interval[1])
                 line = f'x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}"'
                 parts.append(f'<line {line} stroke="{colour}" opacity="0.5"/>')
-            parts.append(f'<circle cx="{x:.1f}" cy="{down(guess):.1f}" r="3" fill="{colour}" opacity="0.8"/>')
+            parts.append(f'<circle cx="{x:.1f}" cy="{down(estimate):.1f}" r="3" fill="{colour}" opacity="0.8"/>')
     return parts
-
-
-def _top(result: dict[str, Any], tau: str) -> float:
-    """The end of the axis of estimates: three times the largest truth at most; what lies above is drawn at the edge."""
-    truth = float(max(result["truth"][tau], default=0.0))
-    guesses: list[float] = [
-        guess for entry in result["estimators"] for guess in entry["estimates"][tau] if guess is not None
-    ]
-    return max(min(max([truth, *guesses]), 3.0 * truth), 1.0) * 1.05 + 0.5

@@ -1,6 +1,6 @@
-"""A file that is the whole population: its categories, rows of samples, and counts of the samples' cells.
+"""A file with the whole population: its categories, samples of its rows, and population counts of the samples' cells.
 
-Nothing but the key columns is read, a few million rows at a time; only the cells of the samples are counted.
+Only the key columns are read, in batches of rows, and only the cells of the samples are counted.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ from keyhole.data.variables import Table
 from keyhole.errors import CodebookError, InputError
 
 BATCH = 4_000_000
-"""Rows that are looked at together when samples are drawn."""
+"""Rows read at once when samples are drawn."""
 
 FIRST_ROWS = 100_000
-"""Rows in which an identifier shows itself."""
+"""Rows examined to detect an identifier."""
 
 
 @dataclass(frozen=True)
 class Population:
-    """The keys of everybody. frame: one column for each key; variables: their categories, in the order of the keys."""
+    """The keys of all people. frame: one column for each key; variables: the keys with their categories."""
 
     where: str
     frame: pl.LazyFrame
@@ -58,9 +58,9 @@ def open_population(
     reading: SourceOptions | None = None,
     drop: bool = False,
 ) -> Population:
-    """Look through the file for its size and its categories; drop: people with a blank key are left out.
+    """Scan the file for its size and categories; drop: drop people with a blank key.
 
-    A Parquet file is looked through as it is, unless bands, counts or blanks change it: then its keys are read.
+    A Parquet file is scanned lazily, unless its rows are changed by bands, counts or dropped blanks.
     """
     names = check_keys(keys)
     book = read_codebook(codebook)
@@ -76,13 +76,14 @@ def open_population(
             frame, fingerprint = frame.select(names), opened.fingerprint
         else:
             table, book = _read_people(source, names, book, reading, drop)
-            frame, fingerprint = table.frame.lazy(), table.fingerprint or _fingerprint(table.frame)
+            frame = table.frame.lazy()
+            fingerprint = table.fingerprint or hashlib.sha256(table.frame.write_csv().encode()).hexdigest()
         people = int(frame.select(pl.len()).collect().item())
         if people < 2:
-            raise InputError(f"{where} has fewer than two people: a population is needed.")
+            raise InputError(f"{where} has fewer than two people: use the file of a population.")
         variables = []
         for name in names:
-            frame, variable = _settle_column(frame, name, book.get(name), where)
+            frame, variable = _normalise_column(frame, name, book.get(name), where)
             variables.append(variable)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
@@ -92,7 +93,7 @@ def open_population(
 def _read_people(
     source: Path | str, names: Sequence[str], book: Mapping[str, Variable], reading: SourceOptions, drop: bool
 ) -> tuple[Table, dict[str, Variable]]:
-    """Read the keys of everybody, in bands if they are asked for, and one row for each person."""
+    """Read the keys, apply bands, and repeat rows by their counts so that each is one person."""
     table = read_table(source, names if reading.count is None else (*names, reading.count), reading)
     kept = np.ones(table.frame.height, np.bool_)
     for name in names if drop else ():
@@ -109,18 +110,14 @@ def _read_people(
     return replace(table, frame=frame.select(names)), books
 
 
-def _fingerprint(frame: pl.DataFrame) -> str:
-    return hashlib.sha256(frame.write_csv().encode()).hexdigest()
-
-
 def draw_sample(population: Population, size: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:
-    """Draw the rows of a sample without replacement, in order."""
+    """Draw the rows of a simple random sample without replacement, ascending."""
     rows = np.random.default_rng(seed).choice(population.people, size=size, replace=False, shuffle=False)
     return np.sort(rows).astype(np.int64)
 
 
 def take_rows(population: Population, rows: NDArray[np.int64]) -> pl.DataFrame:
-    """Return these rows, ascending and without repetition, as text that the codebook knows."""
+    """Return these rows, which are ascending and distinct."""
     found = []
     for start in range(0, population.people, BATCH):
         low, high = np.searchsorted(rows, [start, start + BATCH])
@@ -138,7 +135,7 @@ def encode_rows(population: Population, frame: pl.DataFrame) -> NDArray[np.int32
 
 
 def name_categories(population: Population, codes: NDArray[np.int32]) -> pl.DataFrame:
-    """Return records as a user would write them."""
+    """Return records with the codes of their categories."""
     return pl.DataFrame(
         {
             variable.name: pl.Series(np.array(variable.categories, dtype=object)[codes[:, j]], dtype=pl.String)
@@ -148,7 +145,7 @@ def name_categories(population: Population, codes: NDArray[np.int32]) -> pl.Data
 
 
 def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int64]:
-    """Return how many people share the cell of each row of the frame."""
+    """Return the number of people in the cell of each row of the frame."""
     names = [variable.name for variable in population.variables]
     cells = frame.select(names).unique()
     counted = (
@@ -162,17 +159,19 @@ def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int6
 
 
 def _encode(column: pl.Series, book: Variable | None, where: str) -> tuple[Variable, NDArray[np.int32]]:
-    return encode_column(column, book, None, where, np.arange(len(column)), len(column), insist=True)
+    return encode_column(column, book, None, where, np.arange(len(column)), len(column), allow_identifier=True)
 
 
-def _settle_column(frame: pl.LazyFrame, name: str, book: Variable | None, where: str) -> tuple[pl.LazyFrame, Variable]:
-    """Find the categories of a key, and write each category in one way only."""
+def _normalise_column(
+    frame: pl.LazyFrame, name: str, book: Variable | None, where: str
+) -> tuple[pl.LazyFrame, Variable]:
+    """Find the categories of a key, and replace different spellings of a category by one."""
     column = pl.col(name)
     if frame.collect_schema()[name].is_float():
         frame = frame.with_columns(column.fill_nan(None))
     first = frame.select(column).head(FIRST_ROWS).collect()[name]
     if not first.dtype.is_nested() and first.n_unique() > max(50, len(first) / 2):
-        raise InputError(f"{where}: key '{name}' looks like an identifier: leave it out or group it into bands.")
+        raise InputError(f"{where}: key '{name}' looks like an identifier: omit it or group it with `band`.")
     values = frame.select(column).unique().collect(engine="streaming")[name].sort()
     try:
         variable, codes = _encode(values, book, where)
@@ -189,17 +188,17 @@ def _settle_column(frame: pl.LazyFrame, name: str, book: Variable | None, where:
 
 
 def _unknown(frame: pl.LazyFrame, name: str, values: pl.Series, book: Variable | None, where: str) -> str:
-    """Say in which row the first value stands that is not in the codebook."""
+    """Return the message that locates the first value that is not in the codebook."""
     bad = []
-    for place in range(len(values)):
+    for index in range(len(values)):
         try:
-            _encode(values.slice(place, 1), book, where)
+            _encode(values.slice(index, 1), book, where)
         except CodebookError:
-            bad.append(place)
+            bad.append(index)
     wrong = frame.select(pl.col(name).is_in(values.gather(bad).implode(), nulls_equal=True).alias("wrong"))
     row = wrong.with_row_index("row").filter(pl.col("wrong")).select("row").head(1).collect()["row"]
-    told = f" row {int(row[0]) + 1}" if len(row) else ""
+    place = f" row {int(row[0]) + 1}" if len(row) else ""
     return (
-        f"{where}{told}, column '{name}': the value is not in the codebook ({len(bad)} such values); "
+        f"{where}{place}, column '{name}': the value is not in the codebook ({len(bad)} such values); "
         "add its category to the codebook or correct the rows."
     )

@@ -1,8 +1,7 @@
-"""One replicate: a sample, its truth, and what each estimator says of it.
+"""Run the replicates of a validation, each a sample with its truth and estimates, and store them in a folder.
 
-The folder of a validation: a plan, one file for each finished replicate, the figures and the plot.
-
-A replicate is written whole when it is finished, so a run that was stopped goes on where it was.
+The folder has a plan, one file for each finished replicate, the scores and the plot. A replicate is written atomically
+when it is finished, so that a stopped run can be resumed.
 """
 
 import json
@@ -17,36 +16,38 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.errors import OutputError, RulesError
-from keyhole.evaluation.comparison import Given, Outcome, prepare, run_estimator
+from keyhole.evaluation.comparison import Outcome, prepare, run_estimator
 from keyhole.files import explained, json_text, write_text
 
 PLAN = "plan.json"
 RESULT = "validation.json"
 PLOT = "validation.svg"
 
+DIGITS = 6
+"""Significant digits of the risks of single records in the stored replicates."""
+
 
 def open_folder(folder: Path, plan: dict[str, Any]) -> None:
-    """Make the folder, or go on in one whose plan is the same."""
+    """Create the folder, or resume in one with the same plan."""
     with explained(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if (folder / PLAN).exists():
             if _read(folder / PLAN) != json.loads(json_text(plan)):
-                raise OutputError(f"{folder} holds a validation with other data or options: choose another with --out.")
+                raise OutputError(f"{folder} holds a validation with other data or options: choose another with `out`.")
             return
         if any(folder.iterdir()):
-            raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
+            raise OutputError(f"{folder} holds other files: choose a new or empty folder with `out`.")
         folder.chmod(0o700)
     write_text(json_text(plan), folder / PLAN)
 
 
 def read_replicate(folder: Path, number: int) -> dict[str, Any] | None:
-    """Return a replicate of an earlier run, if there is one."""
+    """Return a stored replicate, if there is one."""
     path = _path(folder, number)
     return _read(path) if path.exists() else None
 
 
 def write_replicate(folder: Path, found: dict[str, Any]) -> None:
-    """Store a finished replicate."""
     write_text(json_text(found), _path(folder, found["replicate"]))
 
 
@@ -58,19 +59,15 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise OutputError(f"{path} is damaged: remove it and run again.") from None
+        found = None
     if not isinstance(found, dict):
         raise OutputError(f"{path} is damaged: remove it and run again.")
     return found
 
 
-DIGITS = 6
-"""Significant digits of single records' risks in the stored replicates."""
-
-
 @dataclass(frozen=True)
 class Task:
-    """All that a replicate needs. people: for each record, how many people share its cell."""
+    """The input of a replicate. people: for each record, the number of people in its cell."""
 
     number: int
     sample: pl.DataFrame
@@ -85,8 +82,17 @@ class Task:
 def run_replicate(
     task: Task, done: Mapping[str, Any] | None = None, on_progress: Callable[[Any], None] | None = None
 ) -> dict[str, Any]:
-    """Run the estimators that are not done yet; return the replicate as it is stored."""
-    given = _prepare(task)
+    """Run the estimators that are not done yet; return the replicate in its stored form."""
+    keys: Sequence[str] = task.sample.columns
+    data, size, book = task.sample, task.population, task.codebook
+    try:
+        given = prepare(data, keys, population=size, codebook=book, zeros=task.zeros, allow_identifier=keys)
+    except RulesError as error:
+        if "contradict" not in str(error):
+            raise
+        raise RulesError(
+            f"people of the population contradict the rules of {task.zeros}: list them with keyhole zeros check."
+        ) from None
     people = task.people[given.sample.unique_record]
     found = dict((done or {}).get("estimators", {}))
     for name in task.estimators:
@@ -101,25 +107,6 @@ def run_replicate(
     }
 
 
-def _prepare(task: Task) -> Given:
-    keys: Sequence[str] = task.sample.columns
-    try:
-        return prepare(
-            task.sample,
-            keys,
-            population=task.population,
-            codebook=task.codebook,
-            zeros=task.zeros,
-            allow_identifier=keys,
-        )
-    except RulesError as error:
-        if "contradict" not in str(error):
-            raise
-        raise RulesError(
-            f"people of the population contradict the rules of {task.zeros}: keyhole zeros check lists them."
-        ) from None
-
-
 def _describe(outcome: Outcome) -> dict[str, Any]:
     return {
         "tau1": outcome.tau1.mean,
@@ -129,10 +116,6 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "converged": outcome.converged,
         "error": outcome.error,
-        "r1": _rounded(outcome.r1),
-        "r2": _rounded(outcome.r2),
+        "r1": None if outcome.r1 is None else [float(f"{risk:.{DIGITS}g}") for risk in outcome.r1],
+        "r2": None if outcome.r2 is None else [float(f"{risk:.{DIGITS}g}") for risk in outcome.r2],
     }
-
-
-def _rounded(risks: NDArray[np.float64] | None) -> list[float] | None:
-    return None if risks is None else [float(f"{risk:.{DIGITS}g}") for risk in risks]

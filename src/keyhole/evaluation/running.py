@@ -1,4 +1,4 @@
-"""Draw samples from the population, run the estimators on each, and keep what is finished."""
+"""Validate estimators: draw samples from the population, run the estimators on each, and store the replicates."""
 
 import os
 import threading
@@ -31,11 +31,11 @@ from keyhole.settings import make_settings
 ALLOWED = tuple(name for name in ESTIMATORS if name != "k-anonymity")
 DEFAULT_ESTIMATORS = tuple(name for name in ALLOWED if name not in OURS or name == "hdp-adaptive")
 TIME_LIMIT = 30.0
-"""Seconds for each of our models on each sample."""
+"""Seconds for each model of keyhole on each sample."""
 
 
 class StoppedError(Exception):
-    """Another replicate failed, or the user asked to stop. Not a KeyholeError: no estimator is to blame."""
+    """Another replicate failed, or the user stopped the run; not a KeyholeError, which would count as an outcome."""
 
 
 def validate(
@@ -54,23 +54,21 @@ def validate(
     reading: SourceOptions | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Draw samples without replacement, estimate, score; return what validation.json holds.
+    """Draw samples without replacement, run the estimators, score them; return the content of validation.json.
 
-    missing: a blank key is a category, or people with one are left out (drop); reading: as `assess` reads a source.
-    Same seed: same samples, whatever the number of workers and of replicates. Finished replicates are kept in the
-    folder and not run again.
+    missing: blanks are a category (category), or people with a blank key are dropped (drop); reading: as in `assess`.
+    The samples depend on the seed only, not on the number of workers or replicates. Finished replicates are stored in
+    the folder and not run again.
     """
     names = choose_estimators(DEFAULT_ESTIMATORS if estimators is None else estimators, ALLOWED)
     settings = {"time_limit": TIME_LIMIT, **settings}
     chosen = make_settings(seed=seed, workers=workers, **settings)
     if replicates < 1:
-        raise InputError("replicates must be at least 1: how many samples to draw.")
+        raise InputError("`replicates`, the number of samples, must be at least 1.")
     if sample_size < 2:
-        raise InputError("sample-size must be at least 2: how many people to draw.")
+        raise InputError("`sample_size`, the number of people in each sample, must be at least 2.")
     if missing not in ("category", "drop"):
-        raise SettingsError(
-            "missing must be 'category' or 'drop' here: what is true of people with blanks is not known"
-        )
+        raise SettingsError("`missing` must be 'category' or 'drop' here: the truth for people with blanks is unknown")
     out, rules = Path(folder), None if zeros is None else Path(zeros)
     if rules is not None and not rules.is_file():
         raise RulesError(f"{rules} does not exist: check the name of the file with rules.")
@@ -78,13 +76,27 @@ def validate(
     if sample_size > population.people:
         raise InputError(
             f"a sample of {sample_size:,} cannot be drawn from the {population.people:,} people of {population.where}: "
-            "give a smaller --sample-size."
+            "use a smaller `sample_size`."
         )
-    open_folder(out, _plan(population, sample_size, seed, rules, chosen.model_dump(exclude={"workers", "seed"})))
+    # What must be equal for replicates to belong together.
+    plan = {
+        "program": "keyhole validate",
+        "version": __version__,
+        "population": population.fingerprint,
+        "people": population.people,
+        "codebook": population.codebook,
+        "zeros": None if rules is None else sha256(rules),
+        "sample_size": sample_size,
+        "seed": seed,
+        "settings": chosen.model_dump(exclude={"workers", "seed"}),
+    }
+    open_folder(out, plan)
     known = {number: read_replicate(out, number) for number in range(1, replicates + 1)}
     waiting = [number for number, found in known.items() if found is None or set(names) - set(found["estimators"])]
     at_once = min(workers or os.cpu_count() or 1, max(len(waiting), 1))
-    tasks = _make_tasks(population, waiting, sample_size, seed, rules, names, {**settings}, at_once)
+    if at_once > 1:
+        settings["workers"] = 1
+    tasks = _make_tasks(population, waiting, sample_size, seed, rules, names, settings)
     finished = replicates - len(waiting)
     for found in _run(tasks, known, at_once):
         write_replicate(out, found)
@@ -99,23 +111,6 @@ def validate(
     return result
 
 
-def _plan(
-    population: Population, size: int, seed: int, rules: Path | None, settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What must be equal for replicates to belong together."""
-    return {
-        "program": "keyhole validate",
-        "version": __version__,
-        "population": population.fingerprint,
-        "people": population.people,
-        "codebook": population.codebook,
-        "zeros": None if rules is None else sha256(rules),
-        "sample_size": size,
-        "seed": seed,
-        "settings": dict(settings),
-    }
-
-
 def _make_tasks(
     population: Population,
     numbers: Sequence[int],
@@ -123,10 +118,9 @@ def _make_tasks(
     seed: int,
     rules: Path | None,
     names: tuple[str, ...],
-    settings: dict[str, Any],
-    at_once: int,
+    settings: Mapping[str, Any],
 ) -> list[Task]:
-    """Draw all samples in one pass over the file and count their cells in another."""
+    """Draw all samples in one pass over the file, and count their cells in another."""
     if not numbers:
         return []
     seeds = {number: np.random.SeedSequence(seed, spawn_key=(number,)) for number in numbers}
@@ -138,34 +132,23 @@ def _make_tasks(
     tasks = []
     for number in numbers:
         place = np.searchsorted(wanted, rows[number])
+        sample = name_categories(population, codes[place])
         own = {**settings, "seed": int(seeds[number].generate_state(1, np.uint32)[0])}
-        if at_once > 1:
-            own["workers"] = 1
-        tasks.append(
-            Task(
-                number=number,
-                sample=name_categories(population, codes[place]),
-                people=people[place],
-                population=population.people,
-                codebook=population.codebook,
-                zeros=rules,
-                estimators=names,
-                settings=own,
-            )
-        )
+        book = population.codebook
+        tasks.append(Task(number, sample, people[place], population.people, book, rules, names, own))
     return tasks
 
 
 def _run(tasks: Sequence[Task], known: Mapping[int, dict[str, Any] | None], at_once: int) -> Iterator[dict[str, Any]]:
-    """Yield replicates as they are finished; one that fails, or Ctrl-C, stops the others."""
+    """Yield replicates as they finish; a failure or Ctrl-C stops the others."""
     stop = threading.Event()
 
-    def heed(_: object) -> None:
+    def check_stop(_: object) -> None:
         if stop.is_set():
             raise StoppedError
 
     with ThreadPoolExecutor(max_workers=at_once) as pool:
-        left = {pool.submit(run_replicate, task, known[task.number], heed) for task in tasks}
+        left = {pool.submit(run_replicate, task, known[task.number], check_stop) for task in tasks}
         try:
             while left:
                 done, left = wait(left, return_when=FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""From replicates to figures: bias, root mean squared error, coverage, width, calibration of single records."""
+"""Score the replicates: bias, root mean squared error, coverage and width, and calibration of single records."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ GROUPS = 10
 
 
 def score(replicates: Sequence[dict[str, Any]], population: int, size: int, names: Sequence[str]) -> dict[str, Any]:
-    """The JSON of `validate`."""
+    """Return the JSON of `validate`."""
     truth = {tau: [found["truth"][tau] for found in replicates] for tau in ("tau1", "tau2")}
     return {
         "population": population,
@@ -24,19 +24,19 @@ def score(replicates: Sequence[dict[str, Any]], population: int, size: int, name
 
 
 def _score_estimator(replicates: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
-    said = [(found, found["estimators"][name]) for found in replicates]
-    good = [(found, one) for found, one in said if one["error"] is None]
+    outcomes = [found["estimators"][name] for found in replicates]
+    good = [(found, one) for found, one in zip(replicates, outcomes, strict=True) if one["error"] is None]
     assumes, reference = describe_estimator(name)
     return {
         "name": name,
-        "seconds": float(np.mean([one["seconds"] for _, one in said])),
+        "seconds": float(np.mean([one["seconds"] for one in outcomes])),
         "tau1": _score_measure(good, "tau1"),
         "tau2": _score_measure(good, "tau2"),
         "calibration": {risk: calibrate(good, risk) for risk in ("r1", "r2")},
-        "estimates": {tau: [one[tau] for _, one in said] for tau in ("tau1", "tau2")},
-        "intervals": {tau: [one[f"{tau}_interval"] for _, one in said] for tau in ("tau1", "tau2")},
-        "failed": len(said) - len(good),
-        "errors": sorted({one["error"] for _, one in said if one["error"] is not None}),
+        "estimates": {tau: [one[tau] for one in outcomes] for tau in ("tau1", "tau2")},
+        "intervals": {tau: [one[f"{tau}_interval"] for one in outcomes] for tau in ("tau1", "tau2")},
+        "failed": len(outcomes) - len(good),
+        "errors": sorted({one["error"] for one in outcomes if one["error"] is not None}),
         "not_converged": sum(one["converged"] is False for _, one in good),
         "assumes": assumes,
         "reference": reference,
@@ -44,11 +44,11 @@ def _score_estimator(replicates: Sequence[dict[str, Any]], name: str) -> dict[st
 
 
 def _score_measure(good: Sequence[tuple[dict[str, Any], dict[str, Any]]], tau: str) -> dict[str, Any]:
-    """Figures over the replicates in which the estimator gave an answer; null where it has none to give."""
+    """Score the replicates with an estimate of this measure; None for scores that cannot be computed."""
     pairs = [(one[tau], found["truth"][tau], one[f"{tau}_interval"]) for found, one in good if one[tau] is not None]
     if not pairs:
         return dict.fromkeys(("bias", "bias_se", "rmse", "coverage", "width"))
-    error = np.array([guess - truth for guess, truth, _ in pairs])
+    error = np.array([estimate - truth for estimate, truth, _ in pairs])
     intervals = [(truth, interval) for _, truth, interval in pairs if interval is not None]
     inside = [interval[0] <= truth <= interval[1] for truth, interval in intervals]
     return {
@@ -61,9 +61,9 @@ def _score_measure(good: Sequence[tuple[dict[str, Any], dict[str, Any]]], tau: s
 
 
 def calibrate(good: Sequence[tuple[dict[str, Any], dict[str, Any]]], risk: str) -> list[dict[str, Any]] | None:
-    """Sort the sample uniques of all replicates by their risk; in each tenth, the mean risk beside what came true.
+    """Compare predicted and true risk in each tenth of the sample uniques of all replicates, by predicted risk.
 
-    For r1 that is the share of population uniques, for r2 the mean of 1 / F.
+    The true risk is the share of population uniques for r1, and the mean of 1 / F for r2.
     """
     kept = [(one[risk], found["people"]) for found, one in good if one[risk] is not None]
     predicted = np.array([value for risks, _ in kept for value in risks])
@@ -73,11 +73,7 @@ def calibrate(good: Sequence[tuple[dict[str, Any], dict[str, Any]]], risk: str) 
     observed = (people == 1.0).astype(np.float64) if risk == "r1" else 1.0 / people
     order = np.argsort(predicted, kind="stable")
     return [
-        {
-            "records": len(group),
-            "predicted": float(predicted[group].mean()),
-            "observed": float(observed[group].mean()),
-        }
+        {"records": len(group), "predicted": float(predicted[group].mean()), "observed": float(observed[group].mean())}
         for group in np.array_split(order, GROUPS)
         if len(group)
     ]
