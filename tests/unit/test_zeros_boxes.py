@@ -142,7 +142,7 @@ def test_too_many_boxes_are_refused_soon() -> None:
     grid = make_grid([2] * 60)
     rules = [confine(grid, 2 * i, [0]) & confine(grid, 2 * i + 1, [0]) for i in range(30)]
     started = time.perf_counter()
-    with pytest.raises(RulesError, match="more than 20,000 separate boxes"):
+    with pytest.raises(RulesError, match="more than 20,000 disjoint boxes"):
         cover_union(grid, rules)
     with pytest.raises(RulesError, match="more than 20,000"):
         count_union(grid, rules)

@@ -240,5 +240,5 @@ def test_hostile_text_ends_soon(text: str) -> None:
 def test_a_product_of_unions_is_refused_when_too_large() -> None:
     variables = [Variable(f"V{j}", ("0", "1")) for j in range(60)]
     text = " and ".join(f"(V{2 * i} == 0 or V{2 * i + 1} == 0)" for i in range(30))
-    with pytest.raises(RulesError, match="more than 20,000 separate boxes"):
+    with pytest.raises(RulesError, match="more than 20,000 disjoint boxes"):
         to_boxes(parse(text), make_vocabulary(variables), "rules.yaml, line 3")

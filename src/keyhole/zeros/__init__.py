@@ -1,4 +1,4 @@
-"""Impossible combinations: rules -> boxes -> disjoint boxes; checks against the data; suggestions."""
+"""Structural zeros: rules as disjoint boxes of impossible cells, checks against the data, and suggested rules."""
 
 from keyhole.zeros.contradictions import (
     Contradictions,

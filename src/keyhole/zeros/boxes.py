@@ -1,13 +1,11 @@
-"""Boxes: sets of cells that are a product of one set of categories for each variable.
+"""Boxes: sets of cells that are the product of one set of categories for each variable.
 
-A box is one integer. Variable j owns a field of d_j bits, one for each category, and a guard bit above it
-that is 0 in every box. So intersection is `a & b`, and adding `full` carries into the guard bit of exactly
-those fields that are not empty: whether two boxes meet is decided for all variables in one addition.
+A box is one integer. Variable j has a field of d_j bits, one for each category, and above it a guard bit that is 0 in
+every box. So the intersection is `a & b`, and adding `full` carries into the guard bits of exactly the nonempty fields:
+one addition decides for all variables whether two boxes meet.
 
-Cut the table along one variable after the other until every part is inside or outside a union of boxes.
-
-Categories that the boxes treat alike stay together, so a variable is cut into as few groups as there are
-kinds of category. This is fast for any number of boxes; other ways to cut may give fewer parts (cover.py).
+`partition` cuts the table along one variable after another until every part is inside or outside a union of boxes.
+Categories that lie in the same boxes stay together. It is fast for any number of boxes; cover.py may find fewer parts.
 """
 
 import math
@@ -19,23 +17,15 @@ from numpy.typing import NDArray
 
 Box = int
 
-ABSORB_LIMIT = 2_000  # comparing all pairs of more boxes costs more than it saves
+ABSORB_LIMIT = 2_000  # above this number of boxes, comparing all pairs costs more than it saves
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The table of all cells.
+    """The bit layout of the table of all cells.
 
-    levels
-        number of categories of each variable
-    shift
-        place of each variable's lowest bit
-    field
-        all the bits of each variable
-    full
-        the box of every cell
-    guard
-        the guard bits of all variables
+    levels: number of categories of each variable; shift: position of its lowest bit; field: its bits.
+    full: the box of all cells; guard: the guard bits of all variables.
     """
 
     levels: tuple[int, ...]
@@ -51,7 +41,7 @@ class Grid:
 
 
 def make_grid(levels: Sequence[int]) -> Grid:
-    """Lay out the fields of a table whose variables have these numbers of categories."""
+    """Lay out a table whose variables have these numbers of categories."""
     shift: list[int] = []
     place = 0
     for size in levels:
@@ -63,25 +53,23 @@ def make_grid(levels: Sequence[int]) -> Grid:
 
 
 def confine(grid: Grid, j: int, categories: Iterable[int]) -> Box:
-    """Return the box in which variable j takes one of these categories and all others are free."""
-    admitted = 0
-    for category in categories:
-        admitted |= 1 << category
+    """Return the box in which variable j has one of these categories and the other variables are free."""
+    admitted = sum(1 << category for category in set(categories))
     return (grid.full & ~grid.field[j]) | (admitted << grid.shift[j])
 
 
 def meets(grid: Grid, a: Box, b: Box) -> bool:
-    """Say whether two boxes share a cell."""
+    """Whether two boxes share a cell."""
     return ((a & b) + grid.full) & grid.guard == grid.guard
 
 
 def is_empty(grid: Grid, box: Box) -> bool:
-    """Say whether some variable admits no category at all."""
+    """Whether some variable admits no category."""
     return not meets(grid, box, box)
 
 
 def contains(outer: Box, inner: Box) -> bool:
-    """Say whether every cell of `inner` is in `outer` (neither being empty)."""
+    """Whether every cell of `inner` is in `outer`; neither is empty."""
     return inner & ~outer == 0
 
 
@@ -98,7 +86,7 @@ def fixed_variables(grid: Grid, box: Box) -> tuple[int, ...]:
 
 
 def count_cells(grid: Grid, box: Box) -> int:
-    """Count the cells of one box, exactly."""
+    """Count the cells of one box."""
     return math.prod((box & field).bit_count() for field in grid.field)
 
 
@@ -116,19 +104,8 @@ def subtract(grid: Grid, box: Box, other: Box, order: Sequence[int]) -> list[Box
     return pieces
 
 
-def subtract_all(grid: Grid, box: Box, others: Iterable[Box], order: Sequence[int]) -> list[Box]:
-    """Split `box` without any of `others` into disjoint boxes."""
-    pieces = [box]
-    for other in others:
-        if meets(grid, box, other):
-            pieces = [piece for old in pieces for piece in subtract(grid, old, other, order)]
-            if not pieces:
-                break
-    return pieces
-
-
 def merge(grid: Grid, boxes: Iterable[Box]) -> list[Box]:
-    """Join boxes that differ in one variable only until none are left; the union stays the same."""
+    """Join boxes that differ in one variable only, until there are none left."""
     joined = list(dict.fromkeys(boxes))
     before = len(joined) + 1
     while len(joined) < before:
@@ -143,8 +120,8 @@ def merge(grid: Grid, boxes: Iterable[Box]) -> list[Box]:
 
 
 def absorb(boxes: Iterable[Box]) -> list[Box]:
-    """Leave out boxes that lie inside another one; largest first."""
-    # A box inside another has fewer bits, so one pass in this order is enough.
+    """Remove boxes inside another one; the result is sorted by decreasing number of bits."""
+    # A box inside another has fewer bits, so one pass in this order suffices.
     ordered = sorted(dict.fromkeys(boxes), key=int.bit_count, reverse=True)
     if len(ordered) > ABSORB_LIMIT:
         return ordered
@@ -157,30 +134,19 @@ def absorb(boxes: Iterable[Box]) -> list[Box]:
 
 def pack(grid: Grid, rows: NDArray[np.uint8]) -> list[Box]:
     """Turn rows of 0 and 1 over all levels, variable after variable, into boxes."""
-    boxes = []
-    for row in rows.tolist():
-        box, start = 0, 0
-        for size, low in zip(grid.levels, grid.shift, strict=True):
-            for x in range(size):
-                box |= row[start + x] << (low + x)
-            start += size
-        boxes.append(box)
-    return boxes
+    place = [low + x for size, low in zip(grid.levels, grid.shift, strict=True) for x in range(size)]
+    return [sum(bit << at for bit, at in zip(row, place, strict=True)) for row in rows.tolist()]
 
 
 def unpack(grid: Grid, boxes: Sequence[Box]) -> NDArray[np.uint8]:
     """Turn boxes into rows of 0 and 1 over all levels, variable after variable: (boxes, levels)."""
-    rows = np.zeros((len(boxes), sum(grid.levels)), dtype=np.uint8)
-    for c, box in enumerate(boxes):
-        start = 0
-        for j, size in enumerate(grid.levels):
-            rows[c, [start + x for x in admitted(grid, box, j)]] = 1
-            start += size
-    return rows
+    place = [low + x for size, low in zip(grid.levels, grid.shift, strict=True) for x in range(size)]
+    rows = [[box >> at & 1 for at in place] for box in boxes]
+    return np.array(rows, dtype=np.uint8).reshape(len(boxes), len(place))
 
 
 class _TooManyPartsError(Exception):
-    """Stops the recursion."""
+    pass
 
 
 def partition(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int) -> tuple[list[Box], list[Box]] | None:
@@ -208,7 +174,7 @@ def partition(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int
 
 
 def is_covered(grid: Grid, part: Box, boxes: Sequence[Box], order: Sequence[int]) -> bool:
-    """Say whether every cell of `part` lies in one of the boxes; stops at the first that does not."""
+    """Whether every cell of `part` lies in one of the boxes."""
     boxes = [box for box in boxes if meets(grid, box, part)]
     if not boxes:
         return False
@@ -219,7 +185,6 @@ def is_covered(grid: Grid, part: Box, boxes: Sequence[Box], order: Sequence[int]
 
 
 def _first_confined(grid: Grid, part: Box, boxes: Sequence[Box], order: Sequence[int]) -> int:
-    """Find the first variable that some box confines within this part."""
     common = part
     for box in boxes:
         common &= box

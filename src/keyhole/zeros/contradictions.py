@@ -1,9 +1,8 @@
-"""What rules do to the table, to each other, and whether the records agree with them.
+"""Check rules: how much of the table each makes impossible, which are redundant, and which records contradict them.
 
-Records that the rules call impossible: by their rows in the input, never by their values.
+Contradicting records are identified by their input rows, never by their values.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,22 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data import Microdata
-from keyhole.zeros.boxes import (
-    Box,
-    Grid,
-    fixed_variables,
-    is_covered,
-    pack,
-    unpack,
-)
+from keyhole.data.cells import number_cells
+from keyhole.words import plural
+from keyhole.zeros.boxes import Box, Grid, fixed_variables, is_covered, pack, unpack
 from keyhole.zeros.cover import count_union, cover_complement, simplify
 from keyhole.zeros.rule_files import Rule
 from keyhole.zeros.zeros import Zeros
 
+EXPLAIN_LIMIT = 40  # above this number of overlapping rules, no minimal set that covers a redundant rule is sought
+
 
 @dataclass(frozen=True, eq=False)
 class RuleContradiction:
-    """The records that one rule calls impossible, by their rows in the input, counted from 1."""
+    """The records that contradict one rule, by their input rows, counted from 1."""
 
     name: str
     source: str
@@ -36,10 +32,10 @@ class RuleContradiction:
 
 @dataclass(frozen=True, eq=False)
 class Contradictions:
-    """The records that are impossible under the rules.
+    """The records that contradict the rules.
 
-    records: their places in `Microdata.codes`, from 0; rows: their rows in the input, from 1; both ascending.
-    rules: the rules concerned; with blanks a record may contradict several together and none alone.
+    records: their positions in `Microdata.codes`, from 0; rows: their input rows, from 1; both ascending.
+    rules: the rules concerned; with blanks a record may contradict several rules together but none alone.
     """
 
     records: NDArray[np.int64]
@@ -48,17 +44,16 @@ class Contradictions:
 
 
 def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
-    """Find the records that no possible cell agrees with, and the rules that say so."""
-    cells, cell_of_record = _distinct_cells(microdata)
+    """Find the records that agree with no possible cell, and the rules that exclude them."""
+    _, first, cell_of_record = np.unique(number_cells(microdata.codes), return_index=True, return_inverse=True)
+    cells = microdata.codes[first]
     everything = simplify(zeros.grid, [box for rule in zeros.rules for box in rule.boxes])
-    suspect = np.flatnonzero(_impossible(zeros.grid, everything, cells, pack(zeros.grid, zeros.possible)))
-    is_suspect = np.zeros(len(cells), dtype=np.bool_)
-    is_suspect[suspect] = True
+    suspect = _impossible(zeros.grid, everything, cells, pack(zeros.grid, zeros.possible))
     input_row = microdata.record_row + 1
-    records = np.flatnonzero(is_suspect[cell_of_record])
+    records = np.flatnonzero(suspect[cell_of_record])
     rules = []
     if len(records):
-        place = np.cumsum(is_suspect) - 1
+        place = np.cumsum(suspect) - 1
         suspect_of_record = place[cell_of_record[records]]
         suspect_cells = np.asfortranarray(cells[suspect])
         for rule in zeros.rules:
@@ -70,24 +65,22 @@ def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
 
 
 def describe_contradictions(contradictions: Contradictions, limit: int = 10) -> str:
-    """Say on one line which rows contradict which rules, the first few of each; no values."""
+    """Summarise on one line which rows contradict which rules, the first few of each."""
     parts = [f"{rule.name} ({rule.source}): {_list_rows(rule.rows, limit)}" for rule in contradictions.rules[:limit]]
     more = len(contradictions.rules) - limit
     if more > 0:
-        parts.append(f"and {more} more rule{'s' if more > 1 else ''}")
+        parts.append(f"and {plural(more, 'more rule')}")
     alone = np.setdiff1d(contradictions.rows, np.concatenate([[0], *(rule.rows for rule in contradictions.rules)]))
     if len(alone):
         parts.append(f"several rules together: {_list_rows(alone, limit)}")
     total = len(contradictions.rows)
-    return f"{total} record{'s' if total != 1 else ''} contradict{'s' if total == 1 else ''} the rules: " + "; ".join(
-        parts
-    )
+    return f"{plural(total, 'record')} contradict{'s' if total == 1 else ''} the rules: {'; '.join(parts)}"
 
 
 def _impossible(
     grid: Grid, boxes: Sequence[Box], cells: NDArray[np.int32], outside: Sequence[Box] | None = None
 ) -> NDArray[np.bool_]:
-    """Say which cells lie in the boxes: bool (cells,). With blanks, when every way to fill them does."""
+    """Mark the cells in the boxes, bool (cells,); one with blanks is in them if every way to fill it is."""
     if not boxes:
         return np.zeros(len(cells), dtype=np.bool_)
     if cells.size and cells.min() < 0:
@@ -96,29 +89,16 @@ def _impossible(
 
 
 def _agrees(grid: Grid, boxes: Sequence[Box], cells: NDArray[np.int32], blank: int) -> NDArray[np.bool_]:
-    """Say which cells meet a box, a blank (code -1) counting as `blank`."""
+    """Mark the cells that meet a box; `blank` is whether code -1 does."""
     start = np.concatenate([[0], np.cumsum(grid.levels)])
     found = np.zeros(len(cells), dtype=np.bool_)
     for box, row in zip(boxes, unpack(grid, boxes), strict=True):
         inside = np.ones(len(cells), dtype=np.bool_)
         for j in fixed_variables(grid, box):
             admitted = np.append(row[start[j] : start[j + 1]], blank).astype(np.bool_)
-            inside &= admitted[cells[:, j]]  # code -1 takes the last entry
+            inside &= admitted[cells[:, j]]  # code -1 selects the last entry
         found |= inside
     return found
-
-
-def _distinct_cells(microdata: Microdata) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the different rows of the codes and, for each record, which of them it is."""
-    sizes = [size + 1 for size in microdata.levels]
-    if math.prod(sizes) >= 2**62:
-        cells, inverse = np.unique(microdata.codes, axis=0, return_inverse=True)
-        return cells, inverse.reshape(-1).astype(np.int64)
-    key = np.zeros(len(microdata.codes), dtype=np.int64)
-    for j, size in enumerate(sizes):
-        key = key * size + (microdata.codes[:, j] + 1)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return microdata.codes[first], inverse.reshape(-1).astype(np.int64)
 
 
 def _list_rows(rows: NDArray[np.int64], limit: int) -> str:
@@ -129,10 +109,10 @@ def _list_rows(rows: NDArray[np.int64], limit: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RuleCheck:
-    """One rule: what it says, how much of the table it removes, who says it already, who contradicts it.
+    """One rule: its words, its share of the table, whether others imply it, and the rows that contradict it.
 
-    redundant: the rules that are not marked redundant remove all its cells; covered_by: which of them.
-    rows: rows of the input that contradict it, counted from 1.
+    redundant: whether the rules not marked redundant exclude all its cells; covered_by: those that do.
+    rows: input rows that contradict it, counted from 1.
     """
 
     name: str
@@ -148,7 +128,7 @@ class RuleCheck:
 
 @dataclass(frozen=True, eq=False)
 class ZerosCheck:
-    """All rules together; `rows` are the contradicting rows of the input, counted from 1."""
+    """All rules together; rows: the input rows that contradict them, counted from 1."""
 
     rules: tuple[RuleCheck, ...]
     cells: int
@@ -160,7 +140,7 @@ class ZerosCheck:
 
 
 def check_zeros(zeros: Zeros, microdata: Microdata) -> ZerosCheck:
-    """Measure each rule and compare it with the other rules and with the records."""
+    """Check each rule against the table, the other rules and the records."""
     contradictions = find_contradictions(zeros, microdata)
     rows = {rule.name: rule.rows for rule in contradictions.rules}
     covered = find_redundant(zeros.grid, zeros.rules)
@@ -191,11 +171,8 @@ def check_zeros(zeros: Zeros, microdata: Microdata) -> ZerosCheck:
     )
 
 
-EXPLAIN_LIMIT = 40  # a redundant rule that meets more rules than this is not traced to the few that cover it
-
-
 def find_redundant(grid: Grid, rules: Sequence[Rule]) -> dict[int, tuple[int, ...]]:
-    """Map each redundant rule to those that cover it; all can go and the same cells stay impossible."""
+    """Map each redundant rule to those that cover it; removing all redundant rules changes no cell."""
     order = range(len(grid.levels))
     owned = [(k, box) for k, rule in enumerate(rules) for box in rule.boxes]
     redundant: dict[int, tuple[int, ...]] = {}
@@ -205,7 +182,7 @@ def find_redundant(grid: Grid, rules: Sequence[Rule]) -> dict[int, tuple[int, ..
                 k
                 for own in rules[i].boxes
                 for k, box in owned
-                if ((own & box) + grid.full) & grid.guard == grid.guard  # meets(), in line: all pairs of boxes
+                if ((own & box) + grid.full) & grid.guard == grid.guard  # meets(), inlined for all pairs of boxes
             }
             - {i}
             - redundant.keys()

@@ -1,12 +1,11 @@
-"""Cover a union of boxes, and the cells outside it, by few and cheap disjoint boxes.
+"""Cover a union of boxes, and its complement, by few and cheap disjoint boxes.
 
-Box number i of the union loses what the boxes before it hold; the order decides how many pieces that makes.
-Finding the best order is hard, so a few sensible ones are tried and the best is improved by moving one box
-at a time. The search counts its work and never looks at the clock: the same rules give the same boxes.
-
-Rules that say nothing that the others do not say.
+From each box of the union the boxes before it are subtracted, so the order of the boxes decides the number of pieces.
+Finding the best order is hard: the search starts from a few heuristic orders and improves the best one by moving single
+boxes. It is limited by its number of steps rather than by time, so that the same rules give the same boxes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from keyhole.errors import RulesError
@@ -23,24 +22,24 @@ from keyhole.zeros.boxes import (
 )
 
 BOX_LIMIT = 20_000
-SEARCH_LIMIT = 200_000  # subtractions during the search: about half a second
-ORDER_LIMIT = 300  # beyond this number of boxes only the partition is used: orders cost its square
+SEARCH_LIMIT = 200_000  # subtractions during the search
+ORDER_LIMIT = 300  # above this number of boxes only the partition is used, since the cost of an order is quadratic
 
 _Cover = Callable[[Grid, Sequence[Box], Sequence[int], int], list[Box] | None]
 
 
 def cover_union(grid: Grid, boxes: Sequence[Box]) -> list[Box]:
-    """Return disjoint boxes that hold exactly the cells of the given boxes."""
+    """Return disjoint boxes with the same union."""
     return _search(grid, boxes, _disjoin, 0)
 
 
 def cover_complement(grid: Grid, boxes: Sequence[Box]) -> list[Box]:
-    """Return disjoint boxes that hold exactly the cells outside the given boxes."""
+    """Return disjoint boxes whose union is the complement."""
     return _search(grid, boxes, _remove, 1)
 
 
 def count_union(grid: Grid, boxes: Sequence[Box]) -> int:
-    """Count the cells of a union of boxes, exactly."""
+    """Count the cells of a union of boxes."""
     if len(boxes) == 1:
         return count_cells(grid, boxes[0])
     parts = partition(grid, boxes, _variable_order(grid, boxes), BOX_LIMIT)
@@ -60,12 +59,11 @@ def cover_cost(grid: Grid, boxes: Sequence[Box]) -> int:
 
 
 def _disjoin(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int) -> list[Box] | None:
-    """Take from each box what the ones before it hold; None when that makes more than `limit` boxes."""
+    """Subtract from each box those before it; None when that makes more than `limit` boxes."""
     disjoint: list[Box] = []
     for i, box in enumerate(boxes):
-        earlier = [other for other in boxes[:i] if meets(grid, box, other)]
         pieces = [box]
-        for other in earlier:
+        for other in (other for other in boxes[:i] if meets(grid, box, other)):
             pieces = [piece for old in pieces for piece in subtract(grid, old, other, order)]
             if len(pieces) > limit:
                 return None
@@ -76,7 +74,7 @@ def _disjoin(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int)
 
 
 def _remove(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int) -> list[Box] | None:
-    """Take the boxes one after the other from the whole table; None when more than `limit` pieces arise."""
+    """Subtract the boxes from the whole table; None when that makes more than `limit` boxes."""
     pieces = [grid.full]
     for box in boxes:
         pieces = merge(grid, (piece for old in pieces for piece in subtract(grid, old, box, order)))
@@ -86,7 +84,7 @@ def _remove(grid: Grid, boxes: Sequence[Box], order: Sequence[int], limit: int) 
 
 
 def _search(grid: Grid, boxes: Sequence[Box], cover: _Cover, side: int) -> list[Box]:
-    """Start from the partition of the table; try orders of the boxes, then move single boxes if that pays."""
+    """Start from the partition of the table, then try orders of the boxes, then moves of single boxes."""
     union = simplify(grid, boxes)
     order = _variable_order(grid, union)
     parts = partition(grid, union, order, BOX_LIMIT)
@@ -113,7 +111,7 @@ def _search(grid: Grid, boxes: Sequence[Box], cover: _Cover, side: int) -> list[
 def _improve(
     grid: Grid, best: list[Box], union: list[Box], order: Sequence[int], cover: _Cover, budget: int
 ) -> list[Box]:
-    """Move one box at a time to another place in the order, as long as the cover gets cheaper."""
+    """Move one box at a time to another position in the order, as long as the cover gets cheaper."""
     cost = cover_cost(grid, best)
     moves = _single_moves(union)
     while budget > 0 and (moved := next(moves, None)) is not None:
@@ -127,16 +125,13 @@ def _improve(
 
 
 def _variable_order(grid: Grid, boxes: Sequence[Box]) -> list[int]:
-    """Order variables by how many boxes confine them: splitting along the shared ones keeps pieces few."""
-    uses = [0] * len(grid.levels)
-    for box in boxes:
-        for j in fixed_variables(grid, box):
-            uses[j] += 1
-    return sorted(range(len(uses)), key=lambda j: (-uses[j], j))
+    """Order variables by how many boxes confine them, since splitting along shared ones makes fewer pieces."""
+    uses = Counter(j for box in boxes for j in fixed_variables(grid, box))
+    return sorted(range(len(grid.levels)), key=lambda j: (-uses[j], j))
 
 
 def _starting_orders(grid: Grid, boxes: list[Box], order: Sequence[int]) -> Iterator[list[Box]]:
-    """Yield a few orders: as given, large first, small first, and grouped by the variables they confine."""
+    """Yield orders: as given, largest first, smallest first, and by the confined variables in both directions."""
     rank = {j: place for place, j in enumerate(order)}
 
     def variables(box: Box) -> list[int]:
@@ -150,7 +145,6 @@ def _starting_orders(grid: Grid, boxes: list[Box], order: Sequence[int]) -> Iter
 
 
 def _single_moves(boxes: list[Box]) -> Iterator[list[Box]]:
-    """Yield every order in which one box has moved to another place."""
     for i in range(len(boxes)):
         rest = boxes[:i] + boxes[i + 1 :]
         for place in range(len(boxes)):
@@ -160,6 +154,6 @@ def _single_moves(boxes: list[Box]) -> Iterator[list[Box]]:
 
 def _too_many() -> RulesError:
     return RulesError(
-        f"The rules together make more than {BOX_LIMIT:,} separate boxes of cells, too many to compute with; "
-        "leave out rules that concern few people, or key variables that many rules share."
+        f"The rules together make more than {BOX_LIMIT:,} disjoint boxes of cells, too many to compute with; "
+        "remove rules that affect few records, or key variables that many rules share."
     )

@@ -1,4 +1,4 @@
-"""Conditions on variables, read by recursive descent. Nothing in an expression is ever executed.
+"""Parse conditions on variables by recursive descent; nothing in an expression is executed.
 
     condition   = all-of { ("or" | "|" | "||") all-of }
     all-of      = negation { ("and" | "&" | "&&") negation }
@@ -9,14 +9,10 @@
     list        = ["c"] ( "(" value {"," value} ")" | "[" value {"," value} "]" )
     value       = operand [ ":" operand ]
 
-`if (A) B` is R's implication, not A or B. Words such as `and` are operators only where an operator can stand,
-so that a category may be called OR or IN.
-
-Cut the text of an expression into tokens.
-
-Words may hold letters of any language, digits, points, underscores and inner hyphens, and may begin with a
-sign (`married`, `1.5`, `-1`, `0-13`); anything else goes between quotes, and a name that looks like something
-else between backquotes, as in R.
+`if (A) B` is R's implication, not A or B. Words such as `and` are operators only where an operator is expected, so a
+category may be called OR or IN. Words consist of letters of any language, digits, points, underscores and inner
+hyphens, and may begin with a sign (`married`, `1.5`, `-1`, `0-13`); other values are quoted, and names that look like
+something else are put between backquotes, as in R.
 """
 
 import re
@@ -26,6 +22,8 @@ from typing import Literal, cast
 from keyhole.errors import RulesError
 
 LENGTH_LIMIT = 100_000
+DEPTH_LIMIT = 40
+ORDER_OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
 
 Kind = Literal["word", "text", "name", "operator", "end"]
 
@@ -39,13 +37,12 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_SPACE = re.compile(r"\s*")
 _ONE_SIGN = {"=": "'==' (a comparison has two equal signs)", "%": "'%in%'", "{": "'('", "}": "')'"}
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of an expression; `position` counts characters from 1."""
+    """A token of an expression; position: of its first character, from 1."""
 
     kind: Kind
     text: str
@@ -59,34 +56,27 @@ def split_tokens(text: str, where: str) -> list[Token]:
     tokens: list[Token] = []
     place = 0
     while found := _TOKEN.match(text, place):
-        kind = cast(Kind, found.lastgroup)  # the groups of the pattern are named by kind
+        kind = cast(Kind, found.lastgroup)  # the groups of the pattern are named after the kinds
         piece = found.group(kind)
         if kind in ("text", "name"):
             piece = _ESCAPE.sub(r"\1", piece[1:-1])
         tokens.append(Token(kind, piece, found.start(kind) + 1))
         place = found.end()
-    rest = _SPACE.match(text, place)
-    assert rest is not None
-    place = rest.end()
+    place = len(text) - len(text[place:].lstrip())
     if place < len(text):
-        raise RulesError(f"{where}, position {place + 1}: expected {_expected_at(text[place])}.")
+        raise RulesError(f"{where}, position {place + 1}: expected {_expected(text[place])}.")
     return [*tokens, Token("end", "", len(text) + 1)]
 
 
-def _expected_at(character: str) -> str:
-    """Say what could stand where an unknown character stands."""
+def _expected(character: str) -> str:
     if character in "\"'`":
         return f"a closing {character} for the one that opens here"
     return _ONE_SIGN.get(character, "a name, a value or an operator (put unusual values between quotes)")
 
 
-DEPTH_LIMIT = 40
-ORDER_OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
-
-
 @dataclass(frozen=True)
 class Value:
-    """A category as written, or a range of categories when `last` is given."""
+    """A category as written, or a range of categories if `last` is given."""
 
     text: str
     last: str | None = None
@@ -95,7 +85,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A variable against values; operator one of == != < <= > >= in, not in."""
+    """A comparison of a variable with values; operator: one of == != < <= > >= in, not in."""
 
     name: str
     operator: str
@@ -105,22 +95,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite of a condition."""
-
     operand: "Condition"
 
 
 @dataclass(frozen=True)
 class And:
-    """All of the conditions."""
-
     operands: tuple["Condition", ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """At least one of the conditions."""
-
     operands: tuple["Condition", ...]
 
 
@@ -128,7 +112,7 @@ Condition = Comparison | Not | And | Or
 
 
 def parse_expression(text: str, where: str) -> Condition:
-    """Read an expression; `where` (file and line) opens the message of an error."""
+    """Parse an expression; where: file and line, for error messages."""
     parser = _Parser(split_tokens(text, where), where)
     condition = parser.condition(0)
     if parser.token.kind != "end":
@@ -137,9 +121,12 @@ def parse_expression(text: str, where: str) -> Condition:
 
 
 def format_expression(condition: Condition) -> str:
-    """Write a condition so that reading it gives the same condition."""
+    """Format a condition as an expression that parses to the same condition."""
     if isinstance(condition, Comparison):
-        values = ", ".join(_format_value(value) for value in condition.values)
+        values = ", ".join(
+            ":".join(_quote(text, '"') for text in (value.text, value.last) if text is not None)
+            for value in condition.values
+        )
         if condition.operator in ("in", "not in"):
             values = f"({values})"
         return f"{_quote(condition.name, '`')} {condition.operator} {values}"
@@ -149,18 +136,11 @@ def format_expression(condition: Condition) -> str:
     return word.join(f"({format_expression(operand)})" for operand in condition.operands)
 
 
-def _format_value(value: Value) -> str:
-    first = _quote(value.text, '"')
-    return first if value.last is None else f"{first}:{_quote(value.last, chr(34))}"
-
-
 def _quote(text: str, mark: str) -> str:
     return mark + text.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
 
 
 class _Parser:
-    """One token of look-ahead over a list of tokens."""
-
     def __init__(self, tokens: list[Token], where: str) -> None:
         self.tokens = tokens
         self.where = where
@@ -174,7 +154,7 @@ class _Parser:
         return RulesError(f"{self.where}, position {self.token.position}: expected {what}.")
 
     def next_is(self, *signs: str) -> bool:
-        """Say whether an operator stands here, as a sign or as a word in any case."""
+        """Whether the current token is one of these operators, as a sign or as a word in any case."""
         token = self.token
         if token.kind == "operator":
             return token.text in signs
@@ -211,7 +191,7 @@ class _Parser:
         return operands[0] if len(operands) == 1 else And(tuple(operands))
 
     def negation(self, depth: int) -> Condition:
-        # A loop, not a recursion: a thousand exclamation marks must not exhaust the stack.
+        # A loop rather than a recursion, so that many exclamation marks cannot exhaust the stack.
         negated = False
         while self.next_is("!") or (self.next_is("not") and not self.starts_comparison()):
             self.place += 1
@@ -220,7 +200,7 @@ class _Parser:
         return Not(condition) if negated else condition
 
     def starts_comparison(self) -> bool:
-        """Say whether the word here is a variable, by what follows it."""
+        """Whether the current word is a variable, judging by the next token."""
         following = self.tokens[self.place + 1]
         return self.sign_follows(*ORDER_OPERATORS, "%in%") or (
             following.kind == "word" and following.text.lower() == "in"

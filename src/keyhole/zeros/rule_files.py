@@ -1,15 +1,11 @@
-"""Reading a file of rules, whatever its form.
+"""Read rules from a table or from YAML.
 
-One rule, whatever the file it came from.
+A table has one column for each key variable and one rule on each line; blank or * means any category. An entry is a
+category by code or label or, if it is not one itself, a list `1;2` or a range `1-3`.
 
-The table of impossible combinations: one column for each key variable, one rule a line, blank or * = any.
-
-An entry is a category by code or label or, when it is not one itself, a list `1;2` or a range `1-3`.
-
-Rules in YAML: `impossible:`, mappings and expressions, and `rules:`, in the layout of R's validate.
-
-The text is only parsed into nodes (yaml.compose with the safe loader); no value is ever constructed from it.
-So every entry keeps its line, and `no` or `01` stay the text that the user wrote.
+YAML has mappings and expressions under `impossible:`, and requirements in the layout of R's validate under `rules:`.
+It is only parsed into nodes (yaml.compose with the safe loader), so that no value is constructed from it, every entry
+keeps its line number, and `no` and `01` remain text.
 """
 
 import csv
@@ -25,21 +21,24 @@ from keyhole.zeros.boxes import Box, is_empty
 from keyhole.zeros.expression import Value, parse_expression
 from keyhole.zeros.vocabulary import Vocabulary, describe_union, show, to_boxes
 
+ANY = ("", "*")
+TABLE_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
+DOCUMENT_ENDINGS = (".yaml", ".yml", ".json")
+SIZE_LIMIT = 20_000_000
+LENGTH_LIMIT = 1_000_000
+RULE_LIMIT = 50_000
+_DELIMITERS = (",", "\t", ";", "|")
+_VALIDATE_FIELDS = ["expr", "name", "label", "description", "created", "origin", "meta", "severity", "language"]
+_REMEDY = "see 'keyhole zeros check --help' for an example"
+
 
 @dataclass(frozen=True)
 class Rule:
     """A set of impossible combinations.
 
-    name
-        the user's, or "rule 1", "rule 2", ... in the order of the file
-    source
-        file and line
-    words
-        what is impossible, in words
-    label
-        the user's own explanation, empty when there is none
-    boxes
-        the impossible cells; boxes of one rule may overlap, and there are none when nothing meets the rule
+    name: as given, or "rule 1", "rule 2", ... in the order of the file; source: file and line.
+    words: the impossible combinations in words; label: the author's explanation, or empty.
+    boxes: the impossible cells; boxes may overlap, and there are none if no cell meets the rule.
     """
 
     name: str
@@ -50,20 +49,18 @@ class Rule:
 
 
 def make_rule(vocabulary: Vocabulary, name: str, source: str, boxes: Sequence[Box], label: str = "") -> Rule:
-    """Put a rule together, with its words."""
+    """Return a rule with its description in words."""
     words = describe_union(vocabulary.variables, vocabulary.grid, boxes)
     return Rule(name, source, words, label, tuple(boxes))
-
-
-ANY = ("", "*")
-_DELIMITERS = (",", "\t", ";", "|")
 
 
 def read_table(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
     """Read the rules of a table."""
     rules: list[Rule] = []
+    # The delimiter is looked for in the header only, since entries may be lists.
+    first = next((line for line in text.splitlines() if line.strip()), "")
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text), strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=first.count), strict=True)
         header: list[str] | None = None
         for row in reader:
             where = f"{file_name}, line {reader.line_num}"
@@ -83,12 +80,6 @@ def read_table(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
     return rules
 
 
-def _find_delimiter(text: str) -> str:
-    """Take the delimiter that cuts the first line into most columns: lists in entries must not mislead."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return max(_DELIMITERS, key=first.count)
-
-
 def _read_header(row: list[str], where: str, vocabulary: Vocabulary) -> list[str]:
     names = [entry.strip() for entry in row]
     for column, name in enumerate(names, start=1):
@@ -101,7 +92,7 @@ def _read_header(row: list[str], where: str, vocabulary: Vocabulary) -> list[str
 def _read_row(row: list[str], header: list[str], where: str, name: str, vocabulary: Vocabulary) -> Rule:
     if len(row) != len(header):
         raise RulesError(
-            f"{where}: expected {len(header)} entries, found {len(row)}; leave blank what may be anything."
+            f"{where}: expected {len(header)} entries, found {len(row)}; leave an entry blank for any category."
         )
     box: Box = vocabulary.grid.full
     for variable, entry in zip(header, row, strict=True):
@@ -113,25 +104,10 @@ def _read_row(row: list[str], header: list[str], where: str, name: str, vocabula
 
 
 def split_entry(entry: str, variable: str, vocabulary: Vocabulary) -> list[Value]:
-    """Read an entry as one category if it is one, else as a list cut at semicolons."""
+    """Read an entry as one category if it is one, else as a list separated by semicolons."""
     if vocabulary.is_category(variable, entry.strip()):
         return [Value(entry.strip())]
     return [Value(part.strip()) for part in entry.split(";")]
-
-
-LENGTH_LIMIT = 1_000_000
-_VALIDATE_FIELDS = (
-    "expr",
-    "name",
-    "label",
-    "description",
-    "created",
-    "origin",
-    "meta",
-    "severity",
-    "language",
-)
-_REMEDY = "see 'keyhole zeros check --help' for an example"
 
 
 def read_document(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
@@ -142,12 +118,16 @@ def read_document(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rul
             raise RulesError(
                 f"{_at(node, file_name)}: expected 'impossible:' or 'rules:', not '{show(key)}'; {_REMEDY}."
             )
-        if key == "options":  # settings of validate itself
+        if key == "options":  # settings for validate
             continue
         for item in _items(node, file_name):
             read = _read_impossible if key == "impossible" else _read_requirement
             rules.append(read(item, file_name, f"rule {len(rules) + 1}", vocabulary))
-    _refuse_equal_names(rules)
+    first: dict[str, Rule] = {}
+    for rule in rules:
+        other = first.setdefault(rule.name, rule)
+        if other is not rule:
+            raise RulesError(f"{rule.source}: the name '{show(rule.name)}' is taken by {other.source}; change one.")
     return rules
 
 
@@ -171,21 +151,19 @@ def _compose(text: str, file_name: str) -> yaml.Node:
 
 
 def _read_impossible(node: yaml.Node, file_name: str, name: str, vocabulary: Vocabulary) -> Rule:
-    """Read a mapping of variables to categories, or an expression that no record can meet."""
+    """Read a mapping from variables to categories, or an expression that no record can meet."""
     where = _at(node, file_name)
     if isinstance(node, yaml.ScalarNode):
         return make_rule(vocabulary, name, where, to_boxes(parse_expression(node.value, where), vocabulary, where))
     box: Box = vocabulary.grid.full
     pairs = list(_pairs(node, file_name))
     if not pairs:
-        raise RulesError(f"{where}: the rule is empty, which would make every combination impossible; take it out.")
+        raise RulesError(f"{where}: the rule is empty, which would make every combination impossible; remove it.")
     for variable, values in pairs:
         chosen = list(_categories(values, variable, file_name, vocabulary))
         place = f"{_at(values, file_name)}, '{show(variable)}'"
         if not chosen:
-            raise RulesError(
-                f"{place}: expected at least one category; leave the variable out where it may be anything."
-            )
+            raise RulesError(f"{place}: expected at least one category; omit the variable if it may have any.")
         box &= vocabulary.select(variable, "in", chosen, place)
     return make_rule(vocabulary, name, where, [] if is_empty(vocabulary.grid, box) else [box])
 
@@ -202,7 +180,7 @@ def _categories(node: yaml.Node, variable: str, file_name: str, vocabulary: Voca
 
 
 def _read_requirement(node: yaml.Node, file_name: str, name: str, vocabulary: Vocabulary) -> Rule:
-    """Read an expression that every record must meet: what does not meet it is impossible."""
+    """Read an expression that every record must meet; all other combinations are impossible."""
     where = _at(node, file_name)
     fields: dict[str, str] = {}
     if isinstance(node, yaml.ScalarNode):
@@ -225,7 +203,6 @@ def _read_requirement(node: yaml.Node, file_name: str, name: str, vocabulary: Vo
 
 
 def _pairs(node: yaml.Node, file_name: str) -> Iterator[tuple[str, yaml.Node]]:
-    """Yield the entries of a mapping, each key once."""
     if not isinstance(node, yaml.MappingNode):
         raise RulesError(f"{_at(node, file_name)}: expected 'name: value' entries; {_REMEDY}.")
     seen: set[str] = set()
@@ -233,13 +210,12 @@ def _pairs(node: yaml.Node, file_name: str) -> Iterator[tuple[str, yaml.Node]]:
         if not isinstance(key, yaml.ScalarNode):
             raise RulesError(f"{_at(key, file_name)}: expected a name before the colon; {_REMEDY}.")
         if key.value in seen:
-            raise RulesError(f"{_at(key, file_name)}: '{show(key.value)}' is there twice; join the two entries.")
+            raise RulesError(f"{_at(key, file_name)}: '{show(key.value)}' is there twice; merge the two entries.")
         seen.add(key.value)
         yield key.value, value
 
 
 def _items(node: yaml.Node, file_name: str) -> list[yaml.Node]:
-    """List the entries of a sequence; nothing at all counts as an empty one."""
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
         return []
     if not isinstance(node, yaml.SequenceNode):
@@ -247,22 +223,8 @@ def _items(node: yaml.Node, file_name: str) -> list[yaml.Node]:
     return list(node.value)
 
 
-def _refuse_equal_names(rules: list[Rule]) -> None:
-    first: dict[str, Rule] = {}
-    for rule in rules:
-        other = first.setdefault(rule.name, rule)
-        if other is not rule:
-            raise RulesError(f"{rule.source}: the name '{show(rule.name)}' is taken by {other.source}; change one.")
-
-
 def _at(node: yaml.Node, file_name: str) -> str:
     return f"{file_name}, line {node.start_mark.line + 1}"
-
-
-SIZE_LIMIT = 20_000_000
-RULE_LIMIT = 50_000
-TABLE_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
-DOCUMENT_ENDINGS = (".yaml", ".yml", ".json")
 
 
 def read_rules(path: str | Path, vocabulary: Vocabulary) -> tuple[Rule, ...]:
@@ -283,10 +245,10 @@ def read_rules(path: str | Path, vocabulary: Vocabulary) -> tuple[Rule, ...]:
 
 
 def _read_text(path: Path, name: str) -> str:
-    """Read a text file in UTF-8, in UTF-16 when it says so, or else in the encoding of old spreadsheets."""
+    """Read text in UTF-8, in UTF-16 if it has a byte order mark, or else in Windows-1252."""
     try:
         if path.stat().st_size > SIZE_LIMIT:
-            raise RulesError(f"{name}: larger than {SIZE_LIMIT // 1_000_000} MB; is this a file of rules?")
+            raise RulesError(f"{name}: larger than {SIZE_LIMIT // 1_000_000} MB; check that it is a file of rules.")
         raw = path.read_bytes()
     except OSError as error:
         raise RulesError(f"{name}: cannot be read ({error.strerror}); check the path and its permissions.") from None

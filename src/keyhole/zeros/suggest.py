@@ -1,13 +1,11 @@
-"""Candidate rules: combinations of two or three categories that nobody has and that chance does not explain.
+"""Suggest rules: combinations of two or three categories that no record has and that chance does not explain.
 
-A pair of categories is expected n_x n_y / n times if the two variables are independent. Three categories are
-expected as often as the three two-way margins say when there is no interaction of all three (iterative
-proportional fitting), and are looked at only where each two of them occur together. With e expected, none are
-seen with probability at most about exp(-e). Of all cells of all margins, those are kept that pass the
-Benjamini-Yekutieli procedure, which bounds the expected share of false ones whatever the dependence of cells.
-That chance does not explain a gap does not make it impossible: a person has to confirm each suggestion.
-
-Suggestions as a rules file to edit: YAML that read_zeros reads, each rule marked as not yet confirmed.
+The expected count of a pair of categories is n_x n_y / n under independence. That of three categories follows from the
+two-way margins under no three-way interaction (iterative proportional fitting); triples are tested only if each pair of
+them occurs. A cell with expected count e is empty with probability at most about exp(-e). Of all cells of all margins,
+those are kept that pass the Benjamini-Yekutieli procedure, which bounds the expected share of false discoveries under
+any dependence. A gap that chance does not explain need not be impossible: a person has to confirm each suggestion in
+the YAML file, which `read_zeros` reads.
 """
 
 import itertools
@@ -21,10 +19,10 @@ import yaml
 from numpy.typing import NDArray
 
 from keyhole.data import Microdata
-from keyhole.zeros.boxes import Box, Grid, admitted, confine, fixed_variables, make_grid, merge
+from keyhole.zeros.boxes import Box, admitted, confine, fixed_variables, make_grid, merge
 from keyhole.zeros.vocabulary import describe_box
 
-MARGIN_LIMIT = 1_000_000  # cells of a margin that is still looked at
+MARGIN_LIMIT = 1_000_000  # cells; larger margins are skipped
 FIT_ROUNDS = 50
 
 
@@ -32,9 +30,8 @@ FIT_ROUNDS = 50
 class Suggestion:
     """A combination of categories that no record has.
 
-    variables and categories: the rule, by codes; words: the same in words.
-    expected: how many records the lower margins make one expect there.
-    margin_cells: how many cells of the margin were joined; chance: the largest probability that one is empty.
+    variables, categories: the rule, by codes; words: the rule in words; expected: expected number of records.
+    margin_cells: number of cells joined into the rule; chance: the largest probability that one of them is empty.
     """
 
     variables: tuple[str, ...]
@@ -47,11 +44,11 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Suggestions, most expected records first.
+    """Suggestions by decreasing expected number of records.
 
-    tested: cells of margins looked at; records: records of the file.
-    false_discovery: the share of suggestions that may be chance.
-    skipped: sets of variables whose margin is too large to look at.
+    tested: number of tested cells of margins; records: number of records of the file.
+    false_discovery: bound of the expected share of false discoveries.
+    skipped: sets of variables whose margin is too large.
     """
 
     items: tuple[Suggestion, ...]
@@ -63,7 +60,7 @@ class Suggestions:
 
 @dataclass(frozen=True, eq=False)
 class _Margin:
-    """The empty cells of one margin: index (cells, variables), expected (cells,); tested counts all cells."""
+    """The empty cells of one margin: index (cells, variables), expected (cells,); tested: number of all cells."""
 
     variables: tuple[int, ...]
     index: NDArray[np.intp]
@@ -72,7 +69,7 @@ class _Margin:
 
 
 def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3) -> Suggestions:
-    """Look for unexplained gaps in the two-way and, with order 3, three-way margins."""
+    """Find unexplained gaps in the two-way and, with order 3, the three-way margins."""
     microdata = replace(microdata, codes=np.asfortranarray(microdata.codes))
     margins = []
     skipped = []
@@ -93,15 +90,14 @@ def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Li
 
 
 def find_threshold(chance: NDArray[np.float64], tested: int, false_discovery: float) -> float:
-    """Return the largest p-value that passes Benjamini-Yekutieli, -1 when none does.
+    """Return the largest p-value that passes Benjamini-Yekutieli, -1 if none does.
 
-    chance
-        the p-values that may pass; those of all other tested cells count as 1
+    chance: the p-values that may pass; those of all other tested cells count as 1.
     """
     if not len(chance):
         return -1.0
     ordered = np.sort(chance)
-    harmonic = math.log(tested) + np.euler_gamma + 0.5 / tested  # 1 + 1/2 + ... + 1/tested, from above
+    harmonic = math.log(tested) + np.euler_gamma + 0.5 / tested  # upper bound of 1 + 1/2 + ... + 1/tested
     passed = np.flatnonzero(ordered <= np.arange(1, len(ordered) + 1) * false_discovery / (tested * harmonic))
     return float(ordered[passed[-1]]) if len(passed) else -1.0
 
@@ -114,20 +110,18 @@ def _examine_pair(microdata: Microdata, pair: Sequence[int]) -> _Margin:
 
 
 def _examine_triple(microdata: Microdata, triple: Sequence[int], false_discovery: float) -> _Margin:
-    """Compare a three-way margin with what its two-way margins say, where none of those is empty."""
+    """Compare a three-way margin with its fit to the two-way margins, where none of those is empty."""
     observed = _tabulate(microdata, triple)
     sides = [observed.sum(axis=axis, keepdims=True) for axis in range(3)]
     at_most = np.minimum(np.minimum(sides[0], sides[1]), sides[2])
     eligible = at_most > 0
-    # No cell can be expected more often than the rarest of its pairs: most margins need no fitting at all.
+    # The expected count of a cell is at most that of its rarest pair, so most margins need no fitting.
     if not (eligible & (observed == 0) & (np.exp(-at_most) <= false_discovery)).any():
-        none = np.empty((0, 3), dtype=np.intp)
-        return _Margin(tuple(triple), none, np.empty(0), int(eligible.sum()))
+        return _Margin(tuple(triple), np.empty((0, 3), dtype=np.intp), np.empty(0), int(eligible.sum()))
     return _collect(triple, observed, _fit(sides), eligible)
 
 
 def _fit(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Fit a three-way table to its two-way margins by iterative proportional fitting from a table of ones."""
     fitted = np.ones(np.broadcast_shapes(*(side.shape for side in sides)))
     for _ in range(FIT_ROUNDS):
         for axis, side in enumerate(sides):
@@ -139,7 +133,7 @@ def _fit(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def _tabulate(microdata: Microdata, variables: Sequence[int]) -> NDArray[np.float64]:
-    """Count the records in each cell of a margin, leaving out those with a blank there."""
+    """Count the records in each cell of a margin, without those that are blank there."""
     shape = tuple(microdata.levels[j] for j in variables)
     cell = np.zeros(len(microdata.codes), dtype=np.int32)  # MARGIN_LIMIT keeps this far from overflow
     blank = np.zeros(len(microdata.codes), dtype=np.bool_)
@@ -162,7 +156,7 @@ def _collect(
 
 
 def _join_cells(microdata: Microdata, margin: _Margin, threshold: float) -> Iterator[Suggestion]:
-    """Join the cells of a margin that pass into rules with sets of categories."""
+    """Join the significant cells of a margin into rules with sets of categories."""
     grid = make_grid(microdata.levels)
     chance = np.exp(-margin.expected)
     cells: dict[Box, tuple[float, float]] = {}
@@ -173,30 +167,26 @@ def _join_cells(microdata: Microdata, margin: _Margin, threshold: float) -> Iter
         cells[box] = (float(margin.expected[i]), float(chance[i]))
     for box in merge(grid, cells):
         inside = [values for cell, values in cells.items() if cell & ~box == 0]
-        yield _make_suggestion(microdata, grid, box, inside)
-
-
-def _make_suggestion(microdata: Microdata, grid: Grid, box: Box, inside: Sequence[tuple[float, float]]) -> Suggestion:
-    fixed = fixed_variables(grid, box)
-    return Suggestion(
-        variables=tuple(microdata.variables[j].name for j in fixed),
-        categories=tuple(tuple(microdata.variables[j].categories[x] for x in admitted(grid, box, j)) for j in fixed),
-        words=describe_box(microdata.variables, grid, box),
-        expected=sum(expected for expected, _ in inside),
-        margin_cells=len(inside),
-        chance=max(chance for _, chance in inside),
-    )
+        fixed = [(microdata.variables[j], admitted(grid, box, j)) for j in fixed_variables(grid, box)]
+        yield Suggestion(
+            variables=tuple(variable.name for variable, _ in fixed),
+            categories=tuple(tuple(variable.categories[x] for x in chosen) for variable, chosen in fixed),
+            words=describe_box(microdata.variables, grid, box),
+            expected=sum(expected for expected, _ in inside),
+            margin_cells=len(inside),
+            chance=max(chance for _, chance in inside),
+        )
 
 
 _HEAD = """\
-# SUGGESTIONS, not rules: combinations that no record has although the margins make one expect them.
+# SUGGESTIONS, not rules: combinations that no record has, although the margins make them expected.
 # A gap in a sample does not prove that a combination is impossible. For each entry: keep it (and delete
 # the word SUGGESTION) if such a person cannot exist; delete the entry if one can.
 """
 
 
 def format_suggestions(suggestions: Suggestions) -> str:
-    """Write suggestions as the text of a rules file, the most expected records first."""
+    """Format suggestions as the text of a rules file."""
     head = _HEAD + (
         f"# {len(suggestions.items)} found in {suggestions.tested:,} cells of two-way and three-way margins; "
         f"at most {suggestions.false_discovery:.0%}\n# are expected to be chance; rare is not impossible.\n"
@@ -213,6 +203,6 @@ def _format_entry(number: int, item: Suggestion) -> str:
     text = yaml.safe_dump(rule, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
     return (
         f"  # SUGGESTION {number}, to be confirmed by a person: {words}\n"
-        f"  # nobody seen, {item.expected:.1f} expected\n"
+        f"  # 0 observed, {item.expected:.1f} expected\n"
         f"  - {text.strip()}\n"
     )

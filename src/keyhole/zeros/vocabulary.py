@@ -1,26 +1,34 @@
-"""What the words of a rule mean: names of variables, and their categories by code, label or range.
+"""Translate rules into boxes and boxes into words.
 
-Boxes in words: "AGE is 1 and MARST is 1, 2, 3, 4 or 5"; labels where the codebook has them.
+Rules name variables, and categories by code, label or range. Boxes are described as "AGE is 1 and MARST is 1, 2 or 3",
+with the labels of the codebook if there are any.
 """
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import ge, gt, le, lt
 
 from keyhole.data import BLANK, Variable
 from keyhole.errors import RulesError
+from keyhole.words import enumerate_words
 from keyhole.zeros.boxes import Box, Grid, admitted, confine, fixed_variables, make_grid, meets
 from keyhole.zeros.cover import BOX_LIMIT, simplify
 from keyhole.zeros.expression import And, Comparison, Condition, Not, Or, Value
 
 EMPTY: Box = 0
-BLANK_WORD = "(blank)"  # how rules name the category of blank answers, since a blank entry means any
+BLANK_WORD = "(blank)"  # the name of the category of blank answers in rules, where a blank entry means any category
+LIST_LIMIT = 8  # longer lists of categories are described by ranges
+ALTERNATIVE_LIMIT = 6
+_ORDER: Mapping[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
+_MIRROR = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The key variables, and those ignored because they have one category (name to its code and label)."""
+    """The key variables, and those ignored because they have one category (by name, with its code and label)."""
 
     variables: tuple[Variable, ...]
     ignored: Mapping[str, tuple[str, ...]]
@@ -29,7 +37,7 @@ class Vocabulary:
     categories: tuple[Mapping[str, tuple[int, ...]], ...]
 
     def knows(self, name: str) -> bool:
-        """Say whether rules may speak of this variable."""
+        """Whether this is a key, ignored or not."""
         return name in self.position or name in self.ignored
 
     def require(self, name: str, where: str) -> None:
@@ -39,11 +47,11 @@ class Vocabulary:
             hint = f"did you mean '{close[0]}'? Otherwise" if close else "correct the name, or"
             raise RulesError(
                 f"{where}: '{show(name)}' is not one of the key variables; {hint} add it to the keys or "
-                "take it out of the rules."
+                "remove it from the rules."
             )
 
     def select(self, name: str, operator: str, values: Sequence[Value], where: str) -> Box:
-        """Return the box of the cells that meet one comparison, EMPTY when none can."""
+        """Return the box of the cells that meet a comparison, EMPTY if there are none."""
         if name in self.ignored:
             return self.grid.full if self._constant_meets(name, operator, values, where) else EMPTY
         self.require(name, where)
@@ -57,7 +65,7 @@ class Vocabulary:
         return confine(self.grid, j, chosen) if chosen else EMPTY
 
     def is_category(self, name: str, text: str) -> bool:
-        """Say whether the text is itself a code or label of the variable, and not a list or range of them."""
+        """Whether the text itself is a code or label of the variable, rather than a list or range."""
         if name in self.ignored:
             return text in self.ignored[name]
         return name in self.position and text in self.categories[self.position[name]]
@@ -69,13 +77,9 @@ class Vocabulary:
                 f"{_at(where, value)}: expected one category of '{self.variables[j].name}' after "
                 f"'{operator}', not several; write its code."
             )
-        (limit,) = found
-        keep = {"<": range(limit), "<=": range(limit + 1)}
-        above = {">": range(limit + 1, self.grid.levels[j]), ">=": range(limit, self.grid.levels[j])}
-        return set((keep | above)[operator])
+        return {x for x in range(self.grid.levels[j]) if _ORDER[operator](x, found[0])}
 
     def _find(self, j: int, value: Value, where: str) -> tuple[int, ...]:
-        """List the categories that a value stands for."""
         if value.last is not None:
             return self._find_range(j, value.text, value.last, value, where)
         found = self.categories[j].get(value.text) or self.categories[j].get(value.text.strip())
@@ -95,12 +99,11 @@ class Vocabulary:
         if len(low) != 1 or len(high) != 1 or low[0] > high[0]:
             raise RulesError(
                 f"{_at(where, value)}: expected a range of categories of '{self.variables[j].name}', its "
-                "ends in the order of the codebook; turn it round or list the categories."
+                "ends in the order of the codebook; swap them or list the categories."
             )
         return tuple(range(low[0], high[0] + 1))
 
     def _constant_meets(self, name: str, operator: str, values: Sequence[Value], where: str) -> bool:
-        """Compare a variable that always has the same category."""
         if operator in ("==", "!=", "in", "not in"):
             same = any(self._constant_is(name, value, where) for value in values)
             return same == (operator in ("==", "in"))
@@ -108,10 +111,10 @@ class Vocabulary:
         side = 0.0 if values[0].text.strip() in words else _number(words[0]) - _number(values[0].text)
         if math.isnan(side):
             raise RulesError(_undecided(_at(where, values[0]), name))
-        return {"<": side < 0, "<=": side <= 0, ">": side > 0, ">=": side >= 0}[operator]
+        return _ORDER[operator](side, 0.0)
 
     def _constant_is(self, name: str, value: Value, where: str) -> bool:
-        """Say whether a value is, or a range holds, the one category of a variable."""
+        """Whether a value is, or a range contains, the single category of a variable."""
         words = self.ignored[name]
         ranges = [(value.text, value.last)] if value.last is not None else _split_range(value.text)
         if value.last is None and value.text.strip() in words:
@@ -126,9 +129,9 @@ class Vocabulary:
 
 
 def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None) -> Vocabulary:
-    """Index variables by name, and categories by code and by label; a code goes before an equal label."""
+    """Index variables by name, and categories by code and label; a code takes precedence over an equal label."""
     if not variables:
-        raise RulesError("Rules need a key variable with two or more categories; add keys or leave the rules out.")
+        raise RulesError("Rules need a key variable with two or more categories; add keys or omit the rules.")
     categories = []
     for variable in variables:
         index: dict[str, tuple[int, ...]] = {code: (x,) for x, code in enumerate(variable.categories)}
@@ -140,7 +143,10 @@ def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str | V
         categories.append(labelled | index)
     return Vocabulary(
         variables=tuple(variables),
-        ignored={name: _constant_words(constant) for name, constant in (ignored or {}).items()},
+        ignored={
+            name: (constant,) if isinstance(constant, str) else constant.categories + (constant.labels or ())
+            for name, constant in (ignored or {}).items()
+        },
         grid=make_grid([len(variable.categories) for variable in variables]),
         position={variable.name: j for j, variable in enumerate(variables)},
         categories=tuple(categories),
@@ -148,25 +154,19 @@ def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str | V
 
 
 def show(name: str) -> str:
-    """Shorten a name from a rules file and make it fit on one line of a message."""
+    """Shorten a name from a rules file so that it fits into a one-line message."""
     clean = "".join(character if character.isprintable() else "?" for character in name)
     return clean if len(clean) <= 40 else clean[:37] + "..."
 
 
 def _split_range(text: str) -> list[tuple[str, str]]:
-    """List the ways to read a text as FIRST-LAST: codes may hold hyphens themselves."""
+    """List the ways to read a text as FIRST-LAST, since codes may contain hyphens."""
     cuts = [i for i, character in enumerate(text) if character == "-" and 0 < i < len(text) - 1]
     return [(text[:i].strip(), text[i + 1 :].strip()) for i in cuts[:50]]
 
 
-def _constant_words(constant: str | Variable) -> tuple[str, ...]:
-    if isinstance(constant, str):
-        return (constant,)
-    return constant.categories + (constant.labels or ())
-
-
 def _number(text: str) -> float:
-    """Read a code as a number, NaN when it is not one: codes without a codebook stand in numerical order."""
+    """Return a code as a number, NaN if it is not one; without a codebook, codes are in numerical order."""
     try:
         return float(text)
     except ValueError:
@@ -175,7 +175,7 @@ def _number(text: str) -> float:
 
 def _undecided(where: str, name: str) -> str:
     return (
-        f"{where}: '{name}' has one category in this file and its place among the others is not known; "
+        f"{where}: '{name}' has one category in this file and its position among the others is not known; "
         f"add '{name}' with all its categories to the codebook, or write the rule with == or !=."
     )
 
@@ -184,12 +184,8 @@ def _at(where: str, value: Value) -> str:
     return f"{where}, position {value.position}" if value.position else where
 
 
-LIST_LIMIT = 8  # longer lists of categories are written as ranges
-ALTERNATIVE_LIMIT = 6
-
-
 def describe_box(variables: Sequence[Variable], grid: Grid, box: Box) -> str:
-    """Say which categories a box admits, variable by variable."""
+    """Describe the categories that a box admits, variable by variable."""
     parts = [
         f"{variables[j].name} is {describe_categories(variables[j], admitted(grid, box, j))}"
         for j in fixed_variables(grid, box)
@@ -198,7 +194,7 @@ def describe_box(variables: Sequence[Variable], grid: Grid, box: Box) -> str:
 
 
 def describe_union(variables: Sequence[Variable], grid: Grid, boxes: Sequence[Box]) -> str:
-    """Say what a union of boxes holds."""
+    """Describe the combinations in a union of boxes."""
     if not boxes:
         return "no combination"
     alternatives = [describe_box(variables, grid, box) for box in boxes[:ALTERNATIVE_LIMIT]]
@@ -208,37 +204,26 @@ def describe_union(variables: Sequence[Variable], grid: Grid, boxes: Sequence[Bo
 
 
 def describe_categories(variable: Variable, chosen: Sequence[int]) -> str:
-    """List categories: all of them when few, else what they leave out, else as ranges in codebook order."""
+    """List categories if there are few, else those not chosen if they are few, else ranges in codebook order."""
     left_out = [x for x in range(len(variable.categories)) if x not in set(chosen)]
     if len(chosen) <= LIST_LIMIT:
-        return _join([category_word(variable, x) for x in chosen], "or")
+        return enumerate_words([category_word(variable, x) for x in chosen], "or")
     if len(left_out) <= LIST_LIMIT:
-        return "not " + _join([category_word(variable, x) for x in left_out], "or")
-    ranges = [
-        category_word(variable, first)
-        if first == last
-        else f"{category_word(variable, first)} to {category_word(variable, last)}"
-        for first, last in _runs(chosen)
-    ]
+        return "not " + enumerate_words([category_word(variable, x) for x in left_out], "or")
+    ranges = [" to ".join(category_word(variable, x) for x in dict.fromkeys(run)) for run in _runs(chosen)]
     if len(ranges) > LIST_LIMIT:
         return f"one of {len(chosen)} categories ({', '.join(ranges[: LIST_LIMIT - 1])}, ...)"
-    return _join(ranges, "or")
+    return enumerate_words(ranges, "or")
 
 
 def category_word(variable: Variable, x: int) -> str:
-    """Return the label of a category, or its code when there is none."""
+    """Return the label of a category, or its code if there is none."""
     word = variable.labels[x] if variable.labels is not None else variable.categories[x]
     return "blank" if word == BLANK else word
 
 
-def _join(items: Sequence[str], last: str) -> str:
-    if len(items) == 1:
-        return items[0]
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
-
-
 def _runs(chosen: Sequence[int]) -> list[tuple[int, int]]:
-    """Cut ascending integers into runs of neighbours."""
+    """Split ascending integers into runs of consecutive ones."""
     runs: list[tuple[int, int]] = []
     for x in chosen:
         if runs and runs[-1][1] == x - 1:
@@ -248,30 +233,20 @@ def _runs(chosen: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-_OPPOSITE = {
-    "==": "!=",
-    "!=": "==",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-    "in": "not in",
-    "not in": "in",
-}
-
-
-_MIRROR = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-
-
 def to_boxes(condition: Condition, vocabulary: Vocabulary, where: str, negated: bool = False) -> list[Box]:
-    """Return boxes, possibly overlapping, of the cells that meet the condition (do not, when negated)."""
+    """Return boxes, possibly overlapping, of the cells that meet the condition, or its negation.
+
+    Negation is pushed down to the comparisons (De Morgan), so every step is a union or an intersection of boxes.
+    """
     if isinstance(condition, Not):
         return to_boxes(condition.operand, vocabulary, where, not negated)
     if isinstance(condition, Comparison):
         return _compare(condition, vocabulary, where, negated)
     parts = [to_boxes(operand, vocabulary, where, negated) for operand in condition.operands]
     if isinstance(condition, Or) != negated:
-        return _checked(simplify(vocabulary.grid, [box for part in parts for box in part]), where)
+        union = simplify(vocabulary.grid, [box for part in parts for box in part])
+        _refuse_many(len(union), BOX_LIMIT, where)
+        return union
     assert isinstance(condition, And | Or)
     return _intersect(parts, vocabulary, where)
 
@@ -289,25 +264,20 @@ def _compare(comparison: Comparison, vocabulary: Vocabulary, where: str, negated
 
 
 def _intersect(parts: list[list[Box]], vocabulary: Vocabulary, where: str) -> list[Box]:
-    """Multiply unions out, the short ones first, simplifying after each."""
+    """Intersect unions of boxes, the shortest first, simplifying after each."""
     grid = vocabulary.grid
     product = [grid.full]
     for part in sorted(parts, key=len):
-        if len(product) * len(part) > 20 * BOX_LIMIT:
-            raise _too_many(where)
+        _refuse_many(len(product) * len(part), 20 * BOX_LIMIT, where)
         both = {a & b: None for a in product for b in part if meets(grid, a, b)}
-        product = _checked(simplify(grid, list(_checked(list(both), where))), where)
+        _refuse_many(len(both), BOX_LIMIT, where)
+        product = simplify(grid, list(both))
     return product
 
 
-def _checked(boxes: list[Box], where: str) -> list[Box]:
-    if len(boxes) > BOX_LIMIT:
-        raise _too_many(where)
-    return boxes
-
-
-def _too_many(where: str) -> RulesError:
-    return RulesError(
-        f"{where}: the expression describes more than {BOX_LIMIT:,} separate boxes of cells; "
-        "split it into simpler rules, or use fewer 'or' inside 'and'."
-    )
+def _refuse_many(boxes: int, limit: int, where: str) -> None:
+    if boxes > limit:
+        raise RulesError(
+            f"{where}: the expression describes more than {BOX_LIMIT:,} disjoint boxes of cells; "
+            "split it into simpler rules, or use fewer 'or' inside 'and'."
+        )

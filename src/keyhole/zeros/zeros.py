@@ -1,9 +1,4 @@
-"""Structural zeros: the cells that cannot exist, and those that can, both as disjoint boxes.
-
-From a condition to the boxes of cells that meet it.
-
-Negation is pushed down to the comparisons (De Morgan), so every step is a union or an intersection of boxes.
-"""
+"""Structural zeros: the impossible cells and the possible ones, both as disjoint boxes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,21 +16,12 @@ from keyhole.zeros.vocabulary import BLANK_WORD, describe_box, make_vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Zeros:
-    """The rules and what they make impossible.
+    """The rules and the cells that they make impossible.
 
-    variables
-        the key variables, in the order of the levels below
-    rules
-        as the user gave them, in order
-    impossible
-        uint8 (C, levels): disjoint boxes of impossible cells; 1 where a category is admitted, so all 1 in a
-        free variable
-    possible
-        uint8 (D, levels): disjoint boxes of all other cells
-    impossible_cells
-        how many cells are impossible, exactly
-    grid
-        the layout of the boxes of `rules`
+    variables: the key variables, in the order of the levels; rules: in the order of the file.
+    impossible: uint8 (C, levels), disjoint boxes of the impossible cells; 1 for each admitted category.
+    possible: uint8 (D, levels), disjoint boxes of all other cells.
+    impossible_cells: number of impossible cells; grid: the bit layout of the boxes of `rules`.
     """
 
     variables: tuple[Variable, ...]
@@ -58,7 +44,7 @@ class Zeros:
 
 @dataclass(frozen=True)
 class BoxLine:
-    """One of the disjoint boxes: what it holds, in words, and how much of the table that is."""
+    """A disjoint box: its description, its number of cells and their share of the table."""
 
     words: str
     cells: int
@@ -70,9 +56,9 @@ def read_zeros(
     variables: Sequence[Variable],
     ignored: Mapping[str, str | Variable] | None = None,
 ) -> Zeros:
-    """Read rules about these variables; `ignored` holds the keys left out because they have one category.
+    """Read rules about these variables.
 
-    Each is given by that category's code or, if rules may use its label, as a Variable.
+    ignored: the keys ignored because they have one category, by name: its code, or a Variable with code and label.
     """
     vocabulary = make_vocabulary(variables, ignored)
     return make_zeros(vocabulary.variables, read_rules(path, vocabulary), vocabulary.grid)
@@ -103,21 +89,16 @@ def list_possible_boxes(zeros: Zeros) -> tuple[BoxLine, ...]:
 
 
 def tabulate_boxes(zeros: Zeros, possible: bool = False) -> dict[str, list[str]]:
-    """Return the disjoint boxes as the table that `--zeros` reads: a column for each key, blank for anything."""
+    """Return the disjoint boxes as a table that `read_zeros` reads: a column for each key, blank for any category."""
     boxes = pack(zeros.grid, zeros.possible if possible else zeros.impossible)
-    table: dict[str, list[str]] = {}
-    for j, variable in enumerate(zeros.variables):
-        sets = [admitted(zeros.grid, box, j) for box in boxes]
-        table[variable.name] = [
-            "" if len(found) == zeros.grid.levels[j] else ";".join(variable.categories[x] or BLANK_WORD for x in found)
-            for found in sets
-        ]
-    return table
+
+    def entry(j: int, box: Box) -> str:
+        found, codes = admitted(zeros.grid, box, j), zeros.variables[j].categories
+        return "" if len(found) == len(codes) else ";".join(codes[x] or BLANK_WORD for x in found)
+
+    return {variable.name: [entry(j, box) for box in boxes] for j, variable in enumerate(zeros.variables)}
 
 
 def _lines(zeros: Zeros, boxes: list[Box]) -> tuple[BoxLine, ...]:
-    lines = []
-    for box in sorted(boxes, key=lambda box: -count_cells(zeros.grid, box)):
-        cells = count_cells(zeros.grid, box)
-        lines.append(BoxLine(describe_box(zeros.variables, zeros.grid, box), cells, cells / zeros.cells))
-    return tuple(lines)
+    sized = sorted(((count_cells(zeros.grid, box), box) for box in boxes), key=lambda pair: -pair[0])
+    return tuple(BoxLine(describe_box(zeros.variables, zeros.grid, box), n, n / zeros.cells) for n, box in sized)
