@@ -1,4 +1,4 @@
-"""The command `keyhole`. A command is loaded when it is called, so that `--help` costs next to nothing."""
+"""The command `keyhole`. A command is imported when it is called, so that `--help` is fast."""
 
 import contextlib
 import importlib
@@ -11,6 +11,7 @@ import click
 
 from keyhole._version import __version__
 from keyhole.errors import KeyholeError, SettingsError, Stopped
+from keyhole.words import as_flags
 
 BAD_INPUT = 1
 WRONG_USAGE = 2
@@ -18,12 +19,12 @@ STOPPED = 130
 
 COMMANDS = {
     "assess": "Estimate the disclosure risk of a file.",
-    "compare": "Our estimate beside those of other methods.",
+    "compare": "Compare keyhole's estimates with those of other methods.",
     "demo": "Try it on a made-up country whose true risk is known.",
     "inspect": "Show the variables of a file, to choose the keys.",
     "report": "Write the report of a result folder again, safe or internal.",
     "simulate": "Draw a population and a sample from the model.",
-    "validate": "Check estimators on a population you know.",
+    "validate": "Check estimators on a known population.",
     "warm-up": "Compile once after installing, so that the first run is fast.",
     "zeros": "Rules for impossible combinations: check, suggest, boxes.",
 }
@@ -33,7 +34,7 @@ class Commands(click.Group):
     """A group that knows its commands by name and imports them on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the alphabet."""
+        """Return the names in alphabetical order."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -55,20 +56,20 @@ class Commands(click.Group):
 def group() -> None:
     """How many people in this file could be picked out?
 
-    keyhole estimates how many records that are unique in a sample are unique in the population, with an
-    honest interval. Start with `keyhole demo`, then
+    keyhole estimates how many records that are unique in a sample are unique in the population, with a 95 %
+    interval. Start with `keyhole demo`, then
 
     \b
     keyhole assess FILE --keys AGE,SEX,MARST --population 953076
 
     Exit status: 0 done; 1 bad input; 2 wrong usage; 3 done, but the chains have not converged;
-    4 done, but a --fail-above limit is exceeded; 130 stopped by the user (--resume goes on).
+    4 done, but a --fail-above limit is exceeded; 130 stopped by the user (--resume continues).
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; whatever a user did wrong is one line on standard error."""
-    _leave_no_core_file()
+    """Run a command; every mistake of a user is one line on standard error."""
+    _disable_core_files()
     try:
         status = group.main(
             list(arguments) if arguments is not None else None, prog_name="keyhole", standalone_mode=False
@@ -81,27 +82,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyholeError as error:
         status = _refuse(error, BAD_INPUT)
     except MemoryError:
-        status = _refuse("not enough memory for this file: use fewer chains, or a larger machine.", BAD_INPUT)
+        status = _refuse("not enough memory for this file: use fewer `chains`, or a larger machine.", BAD_INPUT)
     except (KeyboardInterrupt, click.Abort) as error:
         status = _refuse(_explain_stop(error), STOPPED)
     _leave(status)
 
 
-def _refuse(told: object, status: int) -> int:
-    click.echo(f"keyhole: {told}", err=True)
+def _refuse(error: object, status: int) -> int:
+    click.echo(f"keyhole: {as_flags(str(error))}", err=True)
     return status
 
 
 def _explain_stop(error: BaseException) -> str:
-    """Say what is left of the work. click puts an error of its own before ours."""
+    """Say what is left of the work. click raises an error of its own from ours."""
     stopped = error.__cause__ if isinstance(error, click.Abort) else error
     if isinstance(stopped, Stopped) and stopped.kept:
-        return "stopped; the work is kept. The same command with --resume goes on with it."
+        return "stopped; the work is kept. The same command with `resume` continues it."
     return "stopped; no result was written."
 
 
 def _leave(status: int) -> None:
-    """End now. A chain that is in the middle of a step would otherwise be waited for."""
+    """Exit without waiting for a chain that is in the middle of a step."""
     if any(thread.name.startswith("keyhole-chain") for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -109,8 +110,8 @@ def _leave(status: int) -> None:
     sys.exit(status)
 
 
-def _leave_no_core_file() -> None:
-    """A crash must not write the data that were in memory to disk."""
+def _disable_core_files() -> None:
+    """Keep a crash from writing the data in memory to disk."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -1,6 +1,7 @@
-"""Numbers in words: the same on the screen, in messages and in the report."""
+"""Numbers in words, the same on the screen, in messages and in the report; and options as flags."""
 
 import math
+import re
 from collections.abc import Sequence
 
 NOTHING = "not known"
@@ -9,9 +10,31 @@ DIGITS = 2
 
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in Persian, Hindi and others
 
+OPTIONS = frozenset((
+    "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "csv", "drop_contradictions",
+    "estimator", "estimators", "fail_above", "false_discovery", "fraction", "household", "internal", "json", "keys",
+    "levels", "max_sweeps", "mc_draws", "missing", "model", "order", "out", "population", "possible", "prior",
+    "profiles", "query", "quiet", "raw_labels", "replicates", "resume", "sample", "sample_size", "scheduler", "seed",
+    "self_check", "target_ess", "time_limit", "title", "url", "user_missing", "weight", "workers", "zeros",
+))  # fmt: skip
+"""Names of the options of all commands. Listed here because importing the commands is slow."""
+
+RENAMED = {"bands": "band"}
+"""Options of Python that have another name on the command line."""
+
+
+def as_flags(text: str) -> str:
+    """Write options, which library messages name in backticks, as flags: `time_limit` as --time-limit."""
+    return re.sub("`([a-z_]+)`", _as_flag, text)
+
+
+def _as_flag(found: re.Match[str]) -> str:
+    name = RENAMED.get(found[1], found[1])
+    return f"--{name.replace('_', '-')}" if name in OPTIONS else found[0]
+
 
 def number(value: float | None) -> str:
-    """A count with one decimal where that says anything; what is there but tiny is not called nothing."""
+    """Write a count, with one decimal below ten; a tiny one is not shown as 0."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if 0.0 < abs(value) < 0.05:
@@ -20,7 +43,7 @@ def number(value: float | None) -> str:
 
 
 def rounded(value: float, error: float | None) -> str:
-    """Round an estimate so that its last digit is worth at least its Monte Carlo error; counts get one decimal."""
+    """Write an estimate whose last digit is worth at least its Monte Carlo error; counts get one decimal at most."""
     if error is None or not math.isfinite(error) or error <= 0.0:
         return number(value)
     most = 1 if abs(value) >= 1.0 or value == 0.0 else DIGITS - 1 - math.floor(math.log10(abs(value)))
@@ -37,15 +60,17 @@ def round_up(error: float) -> float:
 
 
 def two_digits(value: float) -> str:
-    """A number to two digits, so that it does not tell the counts it comes from."""
-    if value == 0.0 or not math.isfinite(value):
-        return "0" if value == 0.0 else NOTHING
+    """Write a number to two digits, so that it does not reveal the counts it was computed from."""
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0.0:
+        return "0"
     rounded = round(value, 1 - math.floor(math.log10(abs(value))))
     return f"{rounded:,.0f}" if abs(rounded) >= 10 else f"{rounded:g}"
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with one decimal below 10 and above 90; only nothing is called 0 %, only all 100 %."""
+    """Write a share in percent, with one decimal below 10 and above 90; only 0 is shown as 0 %, only 1 as 100 %."""
     if share is None or not math.isfinite(share):
         return NOTHING
     if 0 < share < 0.0005:
@@ -57,12 +82,12 @@ def percent(share: float | None) -> str:
 
 
 def decimals(value: float | None, places: int = 3) -> str:
-    """A plain number for tables of diagnostics."""
+    """Write a number for tables of diagnostics."""
     return NOTHING if value is None or not math.isfinite(value) else f"{value:,.{places}f}"
 
 
 def one_in(part: float, whole: float) -> str | None:
-    """A share as people say it: "about 1 in 80"; None when there is next to nothing."""
+    """Write a share as "about 1 in 80"; None when it is below one in a million."""
     if part <= 0 or whole <= 0 or whole / part > 1e6:
         return None
     times = whole / part
@@ -73,19 +98,19 @@ def one_in(part: float, whole: float) -> str | None:
 
 
 def plural(count: int, word: str) -> str:
-    """A number and its noun."""
+    """Write a number and its noun."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def enumerate_words(words: Sequence[str], last: str = "and") -> str:
-    """Put commas between, and a word before the last."""
+    """Join words with commas, and with `last` before the last."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes or hours; no time is none at all."""
+    """Write seconds, minutes or hours; at least one second."""
     if seconds < 90:
         return f"{max(seconds, 1.0):.0f} s"
     if seconds < 5400:
@@ -94,7 +119,7 @@ def duration(seconds: float) -> str:
 
 
 def clean_name(name: object) -> str:
-    """A name from the data without characters that hide or turn around what follows them."""
+    """Replace characters of a name that are invisible or reverse the text after them."""
     return "".join(_clean_letter(letter) for letter in str(name))
 
 

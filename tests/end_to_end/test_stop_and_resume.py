@@ -92,7 +92,7 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(data, capsys, whole, 
     assert time.perf_counter() - sent < ROOM
     assert running.returncode == 130, told
     assert told.strip().splitlines()[-1] == (
-        "keyhole: stopped; the work is kept. The same command with --resume goes on with it."
+        "keyhole: stopped; the work is kept. The same command with --resume continues it."
     )
     assert [path.name for path in (data / "r").iterdir()] == ["checkpoint"]
     if number == signal.SIGINT:
@@ -113,7 +113,7 @@ def test_a_time_limit_ends_with_status_3_and_resume_finishes_the_job(data, capsy
     assert call(*ASSESS, "--target-ess", "1000000", "--time-limit", "0.3s", "--out", "r") == 3
     told = capsys.readouterr().err.splitlines()
     assert told[-2].startswith("keyhole: NOT CONVERGED: ")
-    assert told[-1] == "keyhole: the same command with --resume goes on where this run ended."
+    assert told[-1] == "keyhole: the same command with --resume continues this run."
     summary = json.loads((data / "r" / "summary.json").read_text())
     assert summary["convergence"]["stopped"] == "time"
     assert call(*WHOLE, "--out", "r", "--resume", "--seed", "5") == 1

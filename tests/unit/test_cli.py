@@ -102,7 +102,7 @@ def test_bad_input_is_refused(run, data, arguments, message):
     assert message in found.err
 
 
-def test_a_value_outside_the_codebook_is_placed_but_not_told(run, tmp_path):
+def test_a_value_outside_the_codebook_is_placed_but_not_shown(run, tmp_path):
     (tmp_path / "x.csv").write_text(f"AGE,SEX\n1,m\n{CANARY},f\n")
     (tmp_path / "book.json").write_text('{"AGE": [1, 2]}')
     found = run("assess", "x.csv", "--keys", "AGE", "--population", "9", "--codebook", "book.json")
@@ -185,7 +185,7 @@ def test_every_command_explains_itself(run, name):
     assert group.get_command(None, name).short_help == COMMANDS[name]
 
 
-def test_help_names_every_command_and_the_version_is_told(run):
+def test_help_names_every_command_and_the_version_is_shown(run):
     found = run("--help")
     assert all(name in found.out for name in COMMANDS)
     assert run("--version").out == f"keyhole, version {keyhole.__version__}\n"
@@ -195,7 +195,7 @@ def test_a_certain_answer_on_the_screen(run, data):
     found = run("assess", data, "--keys", "AGE,SEX", "--population", "100")
     assert found.status == 0
     assert found.out.startswith("No record is alone in the sample")
-    for told in (
+    for phrase in (
         "simple random sample",
         "none given",
         "AGE (4), SEX (2)",
@@ -203,7 +203,7 @@ def test_a_certain_answer_on_the_screen(run, data):
         "seed 1",
         "blank key",
     ):
-        assert told in found.out
+        assert phrase in found.out
     assert found.err == ""
     assert "data.keyhole/summary.json" in found.names
 
@@ -283,13 +283,13 @@ def test_the_status_says_how_far_chains_agree_and_the_folder_is_written(run, dat
     graded(grade)
     found = run("assess", data, "--keys", "AGE,SEX", "--population", "100", "--quiet", *options)
     assert found.status == status, found.err
-    told = {
+    expected = {
         "converged": "",
         "usable": "keyhole: 2 of 4 chains do not agree. Allow more with --time-limit.\n",
         "not converged": "keyhole: 2 of 4 chains do not agree. Until then use 7 as the upper limit of tau1, the "
         "largest of any chain; it may still rise. Allow more with --time-limit.\n",
     }
-    assert found.err == told[grade]
+    assert found.err == expected[grade]
     assert "data.keyhole/summary.json" in found.names
 
 
@@ -323,9 +323,9 @@ def test_zeros_check(run, data, rules):
     assert "25 of 100 records contradict a rule." in found.out
     assert "--drop-contradictions" in found.out
     assert "Says nothing new" not in found.out
-    told = json.loads(run("zeros", "check", rules, data, "--keys", "AGE,SEX", "--json").out)
-    assert told["impossible_cells"] == 2
-    assert [len(rule["rows"]) for rule in told["rules"]] == [0, 25]
+    content = json.loads(run("zeros", "check", rules, data, "--keys", "AGE,SEX", "--json").out)
+    assert content["impossible_cells"] == 2
+    assert [len(rule["rows"]) for rule in content["rules"]] == [0, 25]
 
 
 def test_zeros_check_of_rules_that_hold(run, data, tmp_path):

@@ -46,27 +46,11 @@ json: yes
 drop_contradictions: false
 fail-above: {tau1: 0.5, tau2.upper: 90}
 """
-TOML = """\
-file = "data.csv"
-keys = "AGE,SEX"
-weight = "W"
-household = "HH"
-population = 101
-codebook = "book.json"
-zeros = "rules.yaml"
-out = "result"
-seed = 7
-time_limit = "2m"
-json = true
-drop-contradictions = false
-fail-above = ["tau1=0.5", "tau2.upper=90"]
-"""
 
 
-@pytest.mark.parametrize(("name", "text"), [("run.yaml", YAML), ("run.toml", TOML)])
-def test_a_whole_run_in_a_file(run, tmp_path, name, text):
-    (tmp_path / "sub" / name).write_text(text)
-    found = run("assess", "--config", f"sub/{name}")
+def test_a_whole_run_in_a_file(run, tmp_path):
+    (tmp_path / "sub" / "run.yaml").write_text(YAML)
+    found = run("assess", "--config", "sub/run.yaml")
     assert found.status == 4, found.err
     summary = json.loads(found.out)
     assert summary["input"]["population"] == 101
@@ -99,14 +83,14 @@ def test_options_that_belong_together_may_come_from_both(run, tmp_path):
     assert json.loads(found.out)["settings"]["profiles"] == 7
 
 
-def test_all_mistakes_are_told_at_once(run, tmp_path):
+def test_all_mistakes_are_reported_at_once(run, tmp_path):
     (tmp_path / "run.yaml").write_text(
         "kyes: AGE\nseed: -1\nchains: many\npopulation: all\njson: perhaps\nkeyVars: AGE\nkeys: SEX\nout:\nweigth: W\n"
     )
     found = run("assess", "sub/data.csv", "--config", "run.yaml")
     assert (found.status, found.out) == (2, "")
     assert found.err.count("\n") == 1
-    for told in (
+    for phrase in (
         "keyhole: run.yaml: ",
         "unknown option 'kyes' (did you mean 'keys'?)",
         "unknown option 'weigth' (did you mean 'weight'?)",
@@ -117,7 +101,7 @@ def test_all_mistakes_are_told_at_once(run, tmp_path):
         "'keys' is given twice",
         "out: has no value",
     ):
-        assert told in found.err, told
+        assert phrase in found.err, phrase
 
 
 @pytest.mark.parametrize(
@@ -136,12 +120,11 @@ def test_all_mistakes_are_told_at_once(run, tmp_path):
         ("run.yaml", "config: other.yaml\n", "unknown option 'config'"),
         ("run.yaml", '"a\\nb": 1\n', "unknown option 'a b'"),
         ("run.yaml", "x: &a [*a]\n", "nests lists too deeply"),
-        ("run.toml", "seed = \n", "is not TOML"),
-        ("run.toml", "seed = 1\nseed = 2\n", "is not TOML"),
+        ("run.toml", "seed = 1\n", "is not a list of options in YAML"),
         ("run.yaml", b"\xff\xfe\x00", "is not text in UTF-8"),
         ("run.yaml", "a: \x07\n", "is not YAML"),
-        ("run.yaml", 'out: "\\ud800"\n', "out: is not the name of a file"),
-        ("run.yaml", 'out: "\\0"\n', "out: is not the name of a file"),
+        ("run.yaml", 'out: "\\ud800"\n', "out: is not a valid file name"),
+        ("run.yaml", 'out: "\\0"\n', "out: is not a valid file name"),
         ("none.yaml", None, "none.yaml cannot be read"),
     ],
 )
@@ -167,7 +150,7 @@ SUMMARY = {
 
 
 @pytest.mark.parametrize(
-    ("gates", "told"),
+    ("gates", "expected"),
     [
         ([], []),
         (["tau1=4.5"], []),
@@ -182,8 +165,8 @@ SUMMARY = {
         ),
     ],
 )
-def test_gates(gates, told):
-    assert crossed(parse_gates(gates), SUMMARY) == told
+def test_gates(gates, expected):
+    assert crossed(parse_gates(gates), SUMMARY) == expected
 
 
 @pytest.mark.parametrize(
@@ -194,7 +177,7 @@ def test_gates_that_make_no_sense(text):
         parse_gates(["tau2=3", text])
 
 
-def test_a_gate_is_told_before_missing_convergence(run, monkeypatch, tmp_path):
+def test_a_gate_is_reported_before_missing_convergence(run, monkeypatch, tmp_path):
     from dataclasses import replace
 
     from keyhole.risk.advice import Verdict
@@ -228,11 +211,11 @@ def test_what_matters_most_is_on_the_screen_in_eighty_columns(run, monkeypatch):
         "assess", "sub/data.csv", "--keys", "AGE,SEX", "--weight", "W", "--household", "HH", "--population", "101"
     )
     assert found.status == 0, found.err
-    told = " ".join(found.out.split())
-    assert "What carries tau1 without it tau1 falls by: AGE 100 %, SEX 0 %" in told
-    assert "Riskiest records 1 record has r1 above 0.5 (tau1 without: 0)" in told
-    assert "Households 50 by HH, 1 with a member alone in the sample" in told
-    assert "Weights W, sum 202. All are equal." in told
+    text = " ".join(found.out.split())
+    assert "Contribution to tau1 without it tau1 falls by: AGE 100 %, SEX 0 %" in text
+    assert "Riskiest records 1 record has r1 above 0.5 (tau1 without: 0)" in text
+    assert "Households 50 by HH, 1 with a member alone in the sample" in text
+    assert "Weights W, sum 202. All are equal." in text
     assert max(map(len, found.out.splitlines())) <= 80
 
 

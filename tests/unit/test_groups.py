@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from keyhole.commands.screen import explain_weights, group_table, tell_error
+from keyhole.commands.screen import describe_error, explain_weights, group_table
 from keyhole.diagnostics.groups import CUT, LINKED, group_chains
 from keyhole.diagnostics.laws import interval
 from keyhole.diagnostics.series import rhat
@@ -60,10 +60,10 @@ def test_the_message_says_what_chains_had_in_common(rng):
 def test_the_error_is_told_alike_beside_the_estimate_and_in_the_verdict(rng):
     trace = make_trace(rng, [12, 12, 12, 12], stopped="gates")
     error = summarise_risk(trace, "converged").tau1.mcse
-    told = tell_error({"mcse": error}).removeprefix("; Monte Carlo error ")
+    told = describe_error({"mcse": error}).removeprefix("; Monte Carlo error ")
     assert diagnose(trace).message.endswith(f"the Monte Carlo error of tau1 is {told}.")
-    assert tell_error({"mcse": 0.12}).endswith(" 0.2")
-    assert tell_error({"mcse": None}) == ""
+    assert describe_error({"mcse": 0.12}).endswith(" 0.2")
+    assert describe_error({"mcse": None}) == ""
 
 
 def test_two_groups_that_have_settled(rng):

@@ -32,30 +32,30 @@ def screen(monkeypatch):
 
 def test_a_table_on_a_terminal(screen):
     written = screen(True)
-    with progress.show_progress(silent=False) as tell:
-        tell(Notice("About 10 MB of memory."))
-        tell(EVENT)
-        tell(Notice("the disk is full.", warning=True))
-    for told in (
+    with progress.show_progress(silent=False) as report:
+        report(Notice("About 10 MB of memory."))
+        report(EVENT)
+        report(Notice("the disk is full.", warning=True))
+    for phrase in (
         "About 10 MB of memory.",
         "Sweeps/s",
         "tau1 so far",
         "2 120 1,200 16 17 12.3",
-        "9 of 16 conditions met so far; 1:15 passed, about 1:01 to a verdict, 1:01:40 to the time limit. Ctrl-C stops.",
+        "9 of 16 conditions met so far; 1:15 elapsed, about 1:01 to a verdict, 1:01:40 to the time limit. Ctrl-C",
         "keyhole: warning: the disk is full.",
     ):
-        assert told in " ".join(written.getvalue().split()), told
+        assert phrase in " ".join(written.getvalue().split()), phrase
 
 
 def test_plain_lines_every_ten_seconds_elsewhere(screen, monkeypatch):
     written = screen(False)
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with progress.show_progress(silent=False) as tell:
-        tell(Notice("About 10 MB of memory."))
+    with progress.show_progress(silent=False) as report:
+        report(Notice("About 10 MB of memory."))
         for _ in range(25):
             now[0] += 1.0
-            tell(EVENT)
+            report(EVENT)
     lines = written.getvalue().splitlines()
     assert lines[0] == "About 10 MB of memory."
     assert len(lines) == 3
@@ -64,14 +64,14 @@ def test_plain_lines_every_ten_seconds_elsewhere(screen, monkeypatch):
     )
 
 
-def test_what_is_not_known_yet_is_not_told(screen):
+def test_what_is_not_known_yet_is_not_shown(screen):
     early = replace(EVENT, draws=0, tau1=float("nan"), gates_met=0, gates=0)
     assert str(early) == "chain 2 of 4: 0 draws, 17 profiles, 1,200 sweeps, 75 s, about 61 s to a verdict"
     written = screen(True)
-    with progress.show_progress(silent=False) as tell:
-        tell(early)
+    with progress.show_progress(silent=False) as report:
+        report(early)
     assert "nan" not in written.getvalue()
-    assert progress.describe_whole(early).startswith("No verdict yet; 1:15 passed, about 1:01 to a verdict,")
+    assert progress.describe_whole(early).startswith("No verdict yet; 1:15 elapsed, about 1:01 to a verdict,")
 
 
 def test_a_verdict_beyond_the_time_limit_is_said_to_be_later():
@@ -81,21 +81,21 @@ def test_a_verdict_beyond_the_time_limit_is_said_to_be_later():
         assert str(event).endswith(", more than 3700 s to a verdict")
 
 
-def test_even_a_run_that_is_over_at_once_tells_its_estimate_first(screen):
+def test_even_a_run_that_is_over_at_once_shows_its_estimate_first(screen):
     written = screen(False)
-    with progress.show_progress(silent=False) as tell:
-        tell(Notice("About 10 MB of memory."))
+    with progress.show_progress(silent=False) as report:
+        report(Notice("About 10 MB of memory."))
         assert written.getvalue() == "About 10 MB of memory.\n"
-        tell(EVENT)
+        report(EVENT)
     assert written.getvalue() == "About 10 MB of memory.\n"
 
 
-def test_quiet_tells_warnings_only(screen):
+def test_quiet_shows_warnings_only(screen):
     written = screen(True)
-    with progress.show_progress(silent=True) as tell:
-        tell(Notice("About 10 MB of memory."))
-        tell(EVENT)
-        tell(Notice("the disk is full.", warning=True))
+    with progress.show_progress(silent=True) as report:
+        report(Notice("About 10 MB of memory."))
+        report(EVENT)
+        report(Notice("the disk is full.", warning=True))
     assert written.getvalue() == "keyhole: warning: the disk is full.\n"
 
 

@@ -1,12 +1,16 @@
 """One module words all numbers, and every reader of a result sees the same."""
 
 import ast
+import inspect
 from pathlib import Path
 
+import click
 import pytest
 
 import keyhole
-from keyhole.words import duration, number, percent, round_up, rounded
+from keyhole.cli import group
+from keyhole.settings import option_names
+from keyhole.words import OPTIONS, RENAMED, as_flags, duration, number, percent, round_up, rounded
 
 SOURCE = Path(keyhole.__file__).parent
 
@@ -64,3 +68,40 @@ def test_nobody_else_words_a_number_or_a_share():
         if isinstance(node, ast.FunctionDef) and node.name in names
     ]
     assert sorted(found) == sorted(("words.py", name) for name in names)
+
+
+def find_options(command):
+    """Return the options of a command and its subcommands, as the library would name them."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        return set().union(
+            *(find_options(command.get_command(context, name)) for name in command.list_commands(context))
+        )
+    flags = [flag for found in command.params if isinstance(found, click.Option) for flag in found.opts]
+    return {flag.removeprefix("--").replace("-", "_") for flag in flags if flag.startswith("--")}
+
+
+def test_the_options_are_those_of_the_commands():
+    assert find_options(group) == OPTIONS
+    in_python = {*option_names(), *inspect.signature(keyhole.assess).parameters} - {"settings"}
+    assert {RENAMED.get(name, name) for name in in_python} - OPTIONS == {
+        "source",
+        "on_progress",
+        "executor",
+        "checkpoint",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Allow more with `time_limit`.", "Allow more with --time-limit."),
+        ("use `prior` adaptive, or `profiles` 40", "use --prior adaptive, or --profiles 40"),
+        ("cut it with `bands`", "cut it with --band"),
+        ("`keyhole zeros suggest` lists candidates (`zeros`)", "`keyhole zeros suggest` lists candidates (--zeros)"),
+        ("`executor` and `AGE` stay, and `time limit` too", "`executor` and `AGE` stay, and `time limit` too"),
+        ("a ` alone", "a ` alone"),
+    ],
+)
+def test_options_become_flags(text, shown):
+    assert as_flags(text) == shown

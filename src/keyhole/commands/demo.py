@@ -6,25 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.config import given, quiet_flag, settings_flags
+from keyhole.commands.flags import QUIET, add, given, settings_flags
 
 if TYPE_CHECKING:
     from keyhole.demo import Demonstration
     from keyhole.results.assessment import Assessment
 
 TIME_LIMIT = "60s"
-"""Each of the two runs takes some seconds."""
-
 RULES_RUN = "with rules"
 COMPARISON = "without rules"
 
 
 @click.command("demo", short_help="Try it on a made-up country whose true risk is known.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Write the country's files into this new folder, estimate nothing."
+    "--out", type=click.Path(path_type=Path), help="Write the country's files to this new folder, and estimate nothing."
 )
-@settings_flags()
-@quiet_flag
+@add(settings_flags(), QUIET)
 def command(out: Path | None, quiet: bool, **options: Any) -> int:
     """Draw a made-up country, take a sample, estimate its risk, and compare with the truth.
 
@@ -36,7 +33,7 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
       keyhole demo --out country
       keyhole zeros check country/rules.yaml country/sample.csv --codebook country/codebook.json
     """
-    from keyhole.demo import KEYS, make_demonstration
+    from keyhole.demo import KEYS, make_demonstration, write_demonstration
 
     demonstration = make_demonstration()
     click.echo(
@@ -44,15 +41,14 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
         f"{demonstration.sample.height:,}, and {len(KEYS)} key variables: {', '.join(KEYS)}.\n"
         f"{demonstration.sample_uniques:,} records are alone in the sample."
     )
-    if out is not None:
-        from keyhole.demo import write_demonstration
-
-        write_demonstration(demonstration, out)
-        click.echo(
-            f"{out} holds sample.csv, codebook.json, rules.yaml and what nobody has: population.csv, truth.json."
-        )
+    if out is None:
+        _print_comparison(demonstration, _run(demonstration, quiet, given(options)))
         return 0
-    _print_comparison(demonstration, _run(demonstration, quiet, given(options)))
+    write_demonstration(demonstration, out)
+    click.echo(
+        f"{out} holds sample.csv, codebook.json and rules.yaml, and what is unknown in practice: population.csv and "
+        "truth.json."
+    )
     return 0
 
 
@@ -64,11 +60,11 @@ def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -
     from keyhole.demo import CODEBOOK, KEYS, RULES
 
     runs = {}
+    chosen = {"time_limit": TIME_LIMIT, **options}
     with tempfile.TemporaryDirectory() as folder:
         rules = Path(folder) / "rules.yaml"
         rules.write_text(RULES, encoding="utf-8")
         for name, zeros in ((RULES_RUN, rules), (COMPARISON, None)):
-            chosen = {"time_limit": TIME_LIMIT, **options}
             if not quiet:
                 click.echo(f"Estimating {name} (at most {chosen['time_limit']} of sampling) ...", err=True)
             with silenced(), show_progress(quiet) as on_progress:
@@ -85,46 +81,38 @@ def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -
 
 
 def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessment"]) -> None:
-    from keyhole.commands.screen import print_table, sentences
+    from keyhole.commands.screen import print_table, sentences, with_interval
     from keyhole.words import number, percent
 
-    with_rules = runs[RULES_RUN]
+    summary = runs[RULES_RUN].summary
     click.echo()
-    for sentence in sentences(with_rules.summary):
+    for sentence in sentences(summary):
         click.echo(sentence)
-    click.echo("In this country everybody is known, so the estimates can be held against the truth:")
+    click.echo("In this country everybody is known, so the estimates can be compared with the truth:")
     body = [("the truth", str(demonstration.tau1), number(demonstration.tau2), "")]
     for name, found in runs.items():
-        converged = "yes" if found.diagnosis.converged else "NO"
-        body.append((name, _estimate(found.tau1), _estimate(found.tau2), converged))
+        tau1, tau2 = (with_interval(found.summary[tau]) for tau in ("tau1", "tau2"))
+        body.append((name, tau1, tau2, "yes" if found.diagnosis.converged else "NO"))
     print_table(("", "alone in population, tau1", "matched, tau2", "Converged"), body)
-    zeros = with_rules.summary["zeros"]
     click.echo(
         "In brackets: 95 % intervals, over all chains where Converged is NO; "
         "even a perfect one misses the truth once in twenty files.\n"
-        f"The {zeros['rules']} rules say that {percent(zeros['share'])} of all combinations cannot exist, such as "
-        "married children.\nWithout them the model spreads people over these combinations too."
+        f"The {summary['zeros']['rules']} rules exclude {percent(summary['zeros']['share'])} of all combinations, such "
+        "as married children.\nWithout them the model spreads people over these combinations too."
     )
-    if not all(found.diagnosis.converged for found in runs.values()):
-        click.echo("Converged NO: the chains do not agree yet in so short a run; the estimate is provisional.")
-    for name, found in runs.items():
-        if not found.diagnosis.converged:
-            click.echo(f"  {name}: {_what_failed(found)}")
+    apart = {name: found for name, found in runs.items() if not found.diagnosis.converged}
+    if apart:
+        click.echo("Converged NO: the chains do not agree yet after so short a run; the estimate is provisional.")
+    for name, found in apart.items():
+        click.echo(f"  {name}: {_what_failed(found)}")
     click.echo("\nYour own file: keyhole assess FILE --keys AGE,SEX,... --population N [--zeros RULES]")
 
 
 def _what_failed(found: "Assessment") -> str:
-    """How many conditions are not met, and what would help."""
+    """Say how many conditions are not met, and what would help."""
     from keyhole.risk.advice import counts, describe_remedy
+    from keyhole.words import as_flags
 
     gates = [gate for gate in found.diagnosis.gates if counts(gate)]
     failed = sum(not gate.passed for gate in gates)
-    remedy = describe_remedy(found.diagnosis.verdict)
-    return f"{failed} of {len(gates)} conditions are not met. {remedy}"
-
-
-def _estimate(measure: Any) -> str:
-    from keyhole.words import number
-
-    low, high = measure.interval
-    return f"{number(measure.mean)} ({number(low)} to {number(high)})"
+    return as_flags(f"{failed} of {len(gates)} conditions are not met. {describe_remedy(found.diagnosis.verdict)}")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.config import json_flag
-from keyhole.commands.source import choose_source, source_flags
+from keyhole.commands.flags import CODEBOOK, DATABASE, JSON, add, choose_source, given
 
 if TYPE_CHECKING:
     from keyhole.data import Inspected, Inspection
@@ -17,34 +16,24 @@ SHOWN_CATEGORIES = 6
 
 @click.command("inspect", short_help="Show the variables of a file, to choose the keys.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
-@source_flags(inspecting=True)
-@json_flag
-def command(
-    file: Path | None,
-    codebook: Path | None,
-    url: str | None,
-    query: str | None,
-    user_missing: str | None,
-    as_json: bool,
-) -> int:
-    """Show what the variables of FILE are and what they look like: key, identifier, continuous, constant.
+@add(CODEBOOK, *DATABASE, JSON)
+def command(file: Path | None, url: str | None, codebook: Path | None, as_json: bool, **options: Any) -> int:
+    """Show the variables of FILE and what each looks like: key, identifier, continuous, constant.
 
-    Names, labels and counts are shown; values of the data are not. Which variables an intruder could know, only
-    you can say.
+    Names, labels and counts are shown; values of the data are not. Only you can say which variables an intruder could
+    know.
 
     \b
     Examples:
       keyhole inspect survey.sav
       keyhole inspect --url sqlite:///survey.db --query "SELECT * FROM people"
     """
-    source = choose_source(file, url, query)
+    source = choose_source(file, url, options["query"])
 
     from keyhole.commands.screen import print_json
     from keyhole.data import SourceOptions, inspect_source
 
-    options: dict[str, Any] = {"query": query, "user_missing": user_missing or "keep"}
-    found = inspect_source(source, codebook, SourceOptions(**options))
+    found = inspect_source(source, codebook, SourceOptions(**given(options)))
     if as_json:
         variables = [asdict(variable) for variable in found.variables]
         for variable in variables:
@@ -60,31 +49,24 @@ def _print(found: "Inspection") -> None:
     from keyhole.words import plural
 
     body = [
-        (
-            variable.name,
-            variable.kind,
-            f"{variable.different:,}",
-            f"{variable.blank:,}",
-            f"{variable.looks_like}: {variable.reason}",
-        )
-        for variable in found.variables
+        (x.name, x.kind, f"{x.different:,}", f"{x.blank:,}", f"{x.looks_like}: {x.reason}") for x in found.variables
     ]
     if body:
         print_table(("Variable", "Kind", "Different", "Blank", "Looks like"), body)
-    told = [(variable.name, words) for variable in found.variables if (words := _told(variable))]
-    if told:
-        print_table(("Variable", "Label and named categories"), told)
+    labels = [(variable.name, text) for variable in found.variables if (text := _describe(variable))]
+    if labels:
+        print_table(("Variable", "Label and named categories"), labels)
     keys = [variable.name for variable in found.variables if variable.looks_like == "key"]
     click.echo(f"{plural(found.rows, 'row')}, {plural(len(found.variables), 'variable')}.")
     if keys:
         click.echo(
-            "Keys are what an intruder could know about a person; take those out of this list that nobody knows:\n"
+            "Keys are what an intruder could know about a person. Remove from this list what no intruder can know:\n"
             f"  --keys {','.join(keys)}"
         )
 
 
-def _told(variable: "Inspected") -> str:
-    """The label of a variable, and the first of the categories that the file or the codebook names."""
+def _describe(variable: "Inspected") -> str:
+    """Return the label of a variable, and the first of the categories that the file or the codebook names."""
     pairs = variable.categories
     named = "; ".join(f"{code} {label}" if code != label else code for code, label in pairs[:SHOWN_CATEGORIES])
     more = f"; and {len(pairs) - SHOWN_CATEGORIES} more" if len(pairs) > SHOWN_CATEGORIES else ""

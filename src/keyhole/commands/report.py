@@ -7,17 +7,17 @@ import click
 
 @click.command("report", short_help="Write the report of a result folder again, safe or internal.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--internal", is_flag=True, help="For the owner only: exact counts, categories, the rows at most risk.")
+@click.option("--internal", is_flag=True, help="For the owner only: exact counts, categories, the riskiest rows.")
 @click.option("--title", metavar="TEXT", help="Heading of the report.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="File.  [default: report.html or report-internal.html in DIR]"
 )
-@click.option("--json", "as_json", is_flag=True, help="The content as JSON: on the screen, or in the file of --out.")
+@click.option("--json", "as_json", is_flag=True, help="Write the content as JSON, to the screen or to the --out file.")
 def command(folder: Path, internal: bool, title: str | None, out: Path | None, as_json: bool) -> int:
     """Write the report of the result folder DIR as one HTML page without scripts.
 
     A safe report (the default) holds no record and no small count: counts of records below 10 are shown as <10, others
-    rounded to 5. An internal report holds exact counts and the rows at most risk; it is marked as such.
+    rounded to 5. An internal report holds exact counts and the riskiest rows; it is marked as internal.
 
     \b
     Example:
@@ -37,6 +37,6 @@ def command(folder: Path, internal: bool, title: str | None, out: Path | None, a
         replace_report(folder, render(content))
     else:
         write_text(content_json(content) if as_json else render(content), path)
-    kept = "INTERNAL, for the owner only" if internal else "safe: no records, no small counts"
-    click.echo(f"{path} ({kept})")
+    kind = "INTERNAL, for the owner only" if internal else "safe: no records, no small counts"
+    click.echo(f"{path} ({kind})")
     return 0

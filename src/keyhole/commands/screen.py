@@ -14,111 +14,10 @@ from rich.table import Table
 
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
-from keyhole.words import number, percent, plural, round_up, rounded
-
-
-def tell_error(measure: dict[str, Any]) -> str:
-    """The Monte Carlo error of an estimate, if there is one, as the verdict gives it."""
-    error = measure.get("mcse")
-    return f"; Monte Carlo error {round_up(error):g}" if error else ""
-
-
-def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows of a table of the groups of chains; the last column is a sensitivity, and says so.
-
-    Weights of chains that differ no more than by chance would be weights by chance: they are not shown.
-    """
-    header: tuple[str, ...] = ("Chains that agree", "tau1 by them", "tau2 by them", "Still moving")
-    body: list[tuple[str, ...]] = []
-    stacking = shown_stacking(convergence)
-    for group in convergence["groups"]:
-        chains = ", ".join(str(chain) for chain in group["chains"])
-        moving = "no" if group["settled"] else "yes"
-        row = (chains, with_interval(group["tau1"]), with_interval(group["tau2"]), moving)
-        body.append(row if stacking is None else (*row, percent(group["stacking"])))
-    if stacking is not None:
-        header = (*header, "Weight *")
-        body.append(("* weighted", with_interval(stacking["tau1"]), with_interval(stacking["tau2"]), "", "100 %"))
-    return header, body
-
-
-def shown_stacking(convergence: dict[str, Any]) -> dict[str, Any] | None:
-    """The weights, if the groups they belong to disagree."""
-    stacking: dict[str, Any] | None = convergence["stacking"]
-    return stacking if convergence["disagree"] else None
-
-
-def explain_weights(convergence: dict[str, Any]) -> str:
-    """What the last column of the table is, and is not."""
-    stacking = shown_stacking(convergence)
-    if stacking is None:
-        return ""
-    return (
-        f"* {stacking['note'][0].upper()}{stacking['note'][1:]}. From {stacking['records']:,} records, "
-        f"{percent(stacking['unreliable'])} of them with a doubtful weight.\n"
-    )
-
-
-def with_interval(estimate: dict[str, Any]) -> str:
-    """A mean with its interval in brackets."""
-    low, high = estimate["interval"]
-    return f"{number(estimate['mean'])} ({number(low)} to {number(high)})"
-
-
-SHOWN_VARIABLES = 4
-
-
-def explain_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines of the table on the screen that say whose risk it is."""
-    found = []
-    if summary["input"]["sample_uniques"]:
-        found = [("What carries tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
-    if summary["households"] is not None:
-        found.append(("Households", _households(summary["households"])))
-    if summary["weights"] is not None:
-        found.append(("Weights", _weights(summary["weights"])))
-    return found
-
-
-def _variables(summary: dict[str, Any]) -> str:
-    """The variables without which most of tau1 goes."""
-    variables = sorted(summary["attribution"]["variables"], key=lambda found: -found["share_tau1"])
-    told = ", ".join(f"{found['name']} {100 * found['share_tau1']:.0f} %" for found in variables[:SHOWN_VARIABLES])
-    more = len(variables) - SHOWN_VARIABLES
-    return f"without it tau1 falls by: {told}" + (f" ({more} more in summary.json)" if more > 0 else "")
-
-
-def _thresholds(summary: dict[str, Any]) -> str:
-    """The strictest threshold that some record exceeds, and the one that most of tau1 exceeds."""
-    over = [found for found in summary["thresholds"] if found["records"]]
-    if not over:
-        return "none has r1 above 0.01"
-    half = summary["tau1"]["expected"]["mean"] / 2
-    chosen = [over[0], next((found for found in over if found["tau1_after"] <= half), over[-1])]
-    parts = []
-    for found in chosen[: 1 if chosen[0] is chosen[1] else 2]:
-        has = "has" if found["records"] == 1 else "have"
-        parts.append(
-            f"{plural(found['records'], 'record')} {has} r1 above {found['above']:g} "
-            f"(tau1 without: {number(found['tau1_after'])})"
-        )
-    return "; ".join(parts)
-
-
-def _households(block: dict[str, Any]) -> str:
-    return (
-        f"{block['households']:,} by {block['column']}, {block['with_sample_unique']:,} with a member alone in the "
-        f"sample; expected with a member alone in the population: {with_interval(block['with_population_unique'])}, "
-        f"with a member matched: {with_interval(block['with_match'])}"
-    )
-
-
-def _weights(block: dict[str, Any]) -> str:
-    source = f"{block['column']}, sum {block['sum']:,.0f}" + (", taken as N" if block["gave_population"] else "")
-    return f"{source}. {block['warning'] or 'All are equal.'}"
-
+from keyhole.words import as_flags, number, percent, plural, round_up, rounded
 
 SHORT = 26
+SHOWN_VARIABLES = 4
 ENVELOPE = (
     "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
     "95 % limit of any chain."
@@ -135,7 +34,7 @@ ESTIMATORS = {
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Leave out Python's warning about chains: a command says the same in its own words, and by its exit status."""
+    """Suppress Python's warning about convergence: a command prints the message, and has an exit status for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         yield
@@ -144,6 +43,24 @@ def silenced() -> Iterator[None]:
 def print_json(content: dict[str, Any]) -> None:
     """Print the summary for a program."""
     click.echo(json_text(content), nl=False)
+
+
+def print_note(message: str) -> None:
+    """Print one line on standard error."""
+    click.echo(f"keyhole: {as_flags(message)}", err=True)
+
+
+def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
+    """Print a table that fits the terminal: short columns keep their width, long ones are folded."""
+    lines = list(body)
+    table = Table(box=box.SIMPLE_HEAD if any(header) else None, show_header=any(header), pad_edge=False)
+    for place, title in enumerate(header):
+        longest = max(map(len, (title, *(line[place] for line in lines))))
+        table.add_column(title, no_wrap=longest <= SHORT, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    # Without markup, so that a name such as "[red]" is printed as it is.
+    Console(highlight=False, markup=False, soft_wrap=False).print(table)
 
 
 def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
@@ -158,30 +75,28 @@ def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
-    """The answer in words."""
+    """Return the answer in words."""
     source, tau1, tau2 = summary["input"], summary["tau1"], summary["tau2"]
     uniques = source["sample_uniques"]
     open_question = _undecided(source)
     if not uniques and open_question:
-        return ["No record is surely alone in the sample (tau1 = 0, tau2 = 0).", *open_question]
+        return ["No record is certain to be alone in the sample (tau1 = 0, tau2 = 0).", *open_question]
     if not uniques:
-        return ["No record is alone in the sample, so none can be picked out by these keys (tau1 = 0, tau2 = 0)."]
+        return ["No record is alone in the sample, so these keys identify nobody (tau1 = 0, tau2 = 0)."]
     if source["population"] == source["used"]:
-        return [
-            f"The sample is the whole population: all {uniques:,} records that are alone in it "
-            f"can be picked out (tau1 = {uniques:,}, tau2 = {uniques:,}).",
-            *open_question,
-        ]
-    told = [
+        who = "1 record that is" if uniques == 1 else f"all {uniques:,} records that are"
+        text = f"{who} alone in it can be identified (tau1 = {uniques:,}, tau2 = {uniques:,})."
+        return [f"The sample is the whole population: {text}", *open_question]
+    return [
         f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
         f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
         *open_question,
+        *([] if tau1.get("pooled", True) else [ENVELOPE]),
     ]
-    return told if tau1.get("pooled", True) else [*told, ENVELOPE]
 
 
 def about(measure: dict[str, Any]) -> str:
-    """The point estimate with its interval."""
+    """Return the point estimate with its interval."""
     low, high = measure["interval"]
     if not measure.get("pooled", True):
         return f"{number(low)} to {number(high)} (NOT CONVERGED)"
@@ -189,17 +104,43 @@ def about(measure: dict[str, Any]) -> str:
     return f"about {rounded(measure['mean'], measure.get('mcse'))} ({interval})"
 
 
+def with_interval(estimate: dict[str, Any]) -> str:
+    """Return a mean with its interval in brackets."""
+    low, high = estimate["interval"]
+    return f"{number(estimate['mean'])} ({number(low)} to {number(high)})"
+
+
+def describe_error(measure: dict[str, Any]) -> str:
+    """Return the Monte Carlo error of an estimate, rounded as in the verdict; nothing if there is none."""
+    error = measure.get("mcse")
+    return f"; Monte Carlo error {round_up(error):g}" if error else ""
+
+
 def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
-    """The table below the sentence: input, assumptions, model, convergence."""
+    """Return the table below the sentence: input, assumptions, model, convergence."""
     source, model, seconds = summary["input"], summary["model"], summary["seconds"]
-    keys = ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"]) or "none that tells people apart"
+    keys = ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"])
     found = [
         ("Records", f"{_records(source)}, from a population of {source['population']:,}"),
-        ("Keys (categories)", f"{keys}; {source['cells']:,} possible combinations"),
+        ("Keys (categories)", f"{keys or 'none with two categories'}; {source['cells']:,} possible combinations"),
+    ]
+    if source["ignored_keys"]:
+        ignored = ", ".join(source["ignored_keys"])
+        found.append(("Keys left out", f"{ignored}: one category, so it cannot distinguish records"))
+    if source.get("bands"):
+        found.append(("Bands (--band)", "; ".join(f"{name}: {text}" for name, text in source["bands"].items())))
+    found += [
         ("Alone in the sample", f"{source['sample_uniques']:,}"),
-        ("Alone in the population", f"tau1 = {about(summary['tau1'])}{tell_error(summary['tau1'])}"),
-        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}{tell_error(summary['tau2'])}"),
-        *explain_rows(summary),
+        ("Alone in the population", f"tau1 = {about(summary['tau1'])}{describe_error(summary['tau1'])}"),
+        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}{describe_error(summary['tau2'])}"),
+    ]
+    if source["sample_uniques"]:
+        found += [("Contribution to tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
+    if summary["households"] is not None:
+        found.append(("Households", _households(summary["households"])))
+    if summary["weights"] is not None:
+        found.append(("Weights", _weights(summary["weights"])))
+    found += [
         ("Impossible combinations", _zeros(summary["zeros"])),
         ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
         ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
@@ -208,51 +149,64 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
         *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary.get(name) is not None],
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
-    if source.get("bands"):
-        cut = "; ".join(f"{name}: {text}" for name, text in source["bands"].items())
-        found.insert(2, ("Bands (--band)", cut))
-    if source["ignored_keys"]:
-        found.insert(2, ("Keys left out", f"{', '.join(source['ignored_keys'])}: one category, tells nobody apart"))
     if folder is not None:
-        found.append(
-            (
-                "Results",
-                f"{folder}{'' if str(folder).endswith('/') else '/'} (report.html: to read; records.csv: risks)",
-            )
-        )
-    return found
-
-
-def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
-    """Print a table that fits the terminal: short columns keep their width, long ones are folded."""
-    lines = list(body)
-    table = Table(box=box.SIMPLE_HEAD if any(header) else None, show_header=any(header), pad_edge=False)
-    for place, title in enumerate(header):
-        longest = max(map(len, (title, *(line[place] for line in lines))))
-        table.add_column(title, no_wrap=longest <= SHORT, overflow="fold")
-    for line in lines:
-        table.add_row(*line)
-    # Markup is off: a name such as "[red]" is a name.
-    Console(highlight=False, markup=False, soft_wrap=False).print(table)
-
-
-def _zeros(zeros: dict[str, Any] | None) -> str:
-    if zeros is None:
-        return "none given (--zeros): every combination is taken as possible"
-    told = (
-        f"{plural(zeros['rules'], 'rule')} exclude{'s' if zeros['rules'] == 1 else ''} "
-        f"{zeros['impossible_cells']:,} combinations ({percent(zeros['share'])})"
-    )
-    if zeros["left_out"]:
-        contradict = "contradicts" if zeros["left_out"] == 1 else "contradict"
-        told += f"; {plural(zeros['left_out'], 'record')} that {contradict} them left out (--drop-contradictions)"
-    return told
+        place = f"{folder}{'' if str(folder).endswith('/') else '/'}"
+        found.append(("Results", f"{place} (report.html: to read; records.csv: risks)"))
+    return [(title, as_flags(text)) for title, text in found]
 
 
 def _records(source: dict[str, Any]) -> str:
     if source.get("count"):
         return f"{source['used']:,} in a table of {source['rows']:,} rows (counted by {source['count']})"
     return f"{source['used']:,} of {source['rows']:,} rows"
+
+
+def _variables(summary: dict[str, Any]) -> str:
+    """Name the variables without which tau1 falls most."""
+    variables = sorted(summary["attribution"]["variables"], key=lambda found: -found["share_tau1"])
+    shares = ", ".join(f"{found['name']} {100 * found['share_tau1']:.0f} %" for found in variables[:SHOWN_VARIABLES])
+    more = len(variables) - SHOWN_VARIABLES
+    return f"without it tau1 falls by: {shares}" + (f" ({more} more in summary.json)" if more > 0 else "")
+
+
+def _thresholds(summary: dict[str, Any]) -> str:
+    """Describe the highest threshold that some record exceeds, and the highest above which half of tau1 lies."""
+    over = [found for found in summary["thresholds"] if found["records"]]
+    if not over:
+        return "none has r1 above 0.01"
+    half = summary["tau1"]["expected"]["mean"] / 2
+    chosen = [over[0], next((found for found in over if found["tau1_after"] <= half), over[-1])]
+    return "; ".join(
+        f"{plural(found['records'], 'record')} {'has' if found['records'] == 1 else 'have'} r1 above "
+        f"{found['above']:g} (tau1 without: {number(found['tau1_after'])})"
+        for found in chosen[: 1 if chosen[0] is chosen[1] else 2]
+    )
+
+
+def _households(block: dict[str, Any]) -> str:
+    return (
+        f"{block['households']:,} by {block['column']}, {block['with_sample_unique']:,} with a member alone in the "
+        f"sample; expected with a member alone in the population: {with_interval(block['with_population_unique'])}, "
+        f"with a member matched: {with_interval(block['with_match'])}"
+    )
+
+
+def _weights(block: dict[str, Any]) -> str:
+    source = f"{block['column']}, sum {block['sum']:,.0f}" + (", taken as N" if block["gave_population"] else "")
+    return f"{source}. {block['warning'] or 'All are equal.'}"
+
+
+def _zeros(zeros: dict[str, Any] | None) -> str:
+    if zeros is None:
+        return "none given (--zeros): every combination is taken as possible"
+    text = (
+        f"{plural(zeros['rules'], 'rule')} exclude{'s' if zeros['rules'] == 1 else ''} "
+        f"{zeros['impossible_cells']:,} combinations ({percent(zeros['share'])})"
+    )
+    if zeros["left_out"]:
+        contradict = "contradicts" if zeros["left_out"] == 1 else "contradict"
+        text += f"; {plural(zeros['left_out'], 'record')} that {contradict} them left out (--drop-contradictions)"
+    return text
 
 
 def _blank(source: dict[str, Any]) -> str:
@@ -274,15 +228,17 @@ def _undecided(source: dict[str, Any]) -> list[str]:
         return []
     more = "1 more record may be" if undecided == 1 else f"{undecided:,} more records may be"
     return [
-        f"{more} alone: whoever agrees lacks an answer that the record has (--missing model). "
-        "They are not among these numbers."
+        f"{more} alone: every record that agrees lacks an answer that this one has (--missing model). "
+        "These numbers do not include them."
     ]
 
 
 def _stopping(settings: dict[str, Any]) -> str:
-    limits = [f"the answer is known ({settings['target_ess']} effective draws)", f"{settings['time_limit']:.0f} s"]
-    if settings["max_sweeps"] is not None:
-        limits.append(f"{settings['max_sweeps']:,} sweeps")
+    limits = [
+        f"the answer is known ({settings['target_ess']} effective draws)",
+        f"{settings['time_limit']:.0f} s",
+        *([] if settings["max_sweeps"] is None else [f"{settings['max_sweeps']:,} sweeps"]),
+    ]
     return f"{settings['chains']} chains, seed {settings['seed']}, until {' or '.join(limits)}"
 
 
@@ -293,3 +249,38 @@ def _profiles(model: dict[str, Any]) -> str:
 def _estimator(model: dict[str, Any]) -> str:
     error = model.get("estimator_error")
     return ESTIMATORS[model["estimator"]] + ("" if error is None else f" (Monte Carlo error {100 * error:.1g} %)")
+
+
+def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return header and rows of a table of the groups of chains.
+
+    The last column, a sensitivity analysis, is there only if groups disagree: otherwise weights differ by chance.
+    """
+    header: tuple[str, ...] = ("Chains that agree", "Their tau1", "Their tau2", "Still moving")
+    body: list[tuple[str, ...]] = []
+    stacking = _shown_stacking(convergence)
+    for group in convergence["groups"]:
+        chains = ", ".join(str(chain) for chain in group["chains"])
+        moving = "no" if group["settled"] else "yes"
+        row = (chains, with_interval(group["tau1"]), with_interval(group["tau2"]), moving)
+        body.append(row if stacking is None else (*row, percent(group["stacking"])))
+    if stacking is not None:
+        header = (*header, "Weight *")
+        body.append(("* weighted", with_interval(stacking["tau1"]), with_interval(stacking["tau2"]), "", "100 %"))
+    return header, body
+
+
+def _shown_stacking(convergence: dict[str, Any]) -> dict[str, Any] | None:
+    stacking: dict[str, Any] | None = convergence["stacking"]
+    return stacking if convergence["disagree"] else None
+
+
+def explain_weights(convergence: dict[str, Any]) -> str:
+    """Explain the last column of the table of groups."""
+    stacking = _shown_stacking(convergence)
+    if stacking is None:
+        return ""
+    return (
+        f"* {stacking['note'][0].upper()}{stacking['note'][1:]}. From {stacking['records']:,} records, "
+        f"{percent(stacking['unreliable'])} of them with an unreliable weight.\n"
+    )

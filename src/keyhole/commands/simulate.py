@@ -1,11 +1,11 @@
 """`keyhole simulate`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from keyhole.commands.config import given
-from keyhole.settings import option_help, option_values
+from keyhole.commands.flags import ZEROS, add, given, settings_flags
 
 
 @click.command("simulate", short_help="Draw a population and a sample from the model.")
@@ -13,26 +13,12 @@ from keyhole.settings import option_help, option_values
 @click.option("--population", required=True, type=int, metavar="N", help="People in the population.")
 @click.option("--sample", required=True, type=int, metavar="n", help="People in the sample.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new or empty folder.")
-@click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
-@click.option("--model", metavar=option_values("model"), help=option_help("model"))
-@click.option("--prior", metavar=option_values("prior"), help=option_help("prior"))
-@click.option("--profiles", metavar=option_values("profiles"), help=option_help("profiles"))
-@click.option("--seed", metavar=option_values("seed"), help=option_help("seed"))
-def command(
-    levels: str,
-    population: int,
-    sample: int,
-    out: Path,
-    zeros: Path | None,
-    model: str | None,
-    prior: str | None,
-    profiles: str | None,
-    seed: str | None,
-) -> int:
+@add(ZEROS, settings_flags("model", "prior", "profiles", "seed"))
+def command(levels: str, population: int, sample: int, out: Path, zeros: Path | None, **options: Any) -> int:
     """Draw parameters from the prior, people from the model, and a simple random sample of them.
 
-    The prior's own numbers (concentrations, base levels and their strength) are drawn too. Rules name the keys K1, K2,
-    ... and their categories 1, 2, ...; nobody whom they call impossible is drawn.
+    The hyperparameters (concentrations, base levels and their strength) are drawn too. Rules name the keys K1, K2,
+    ... and their categories 1, 2, ...; only people whom the rules allow are drawn.
 
     Writes population.csv, sample.csv, codebook.json and truth.json (the true tau1 and tau2) into the folder.
 
@@ -48,13 +34,12 @@ def command(
     from keyhole.demo import check_folder, simulate, write_simulation
 
     check_folder(out)
-    options = given({"model": model, "prior": prior, "profiles": profiles, "seed": seed})
-    found = simulate([int(size) for size in sizes], population, sample, zeros, **options)
+    found = simulate([int(size) for size in sizes], population, sample, zeros, **given(options))
     write_simulation(found, out)
     truth = found.truth
     click.echo(
-        f"{out} holds {population:,} people and a sample of {sample:,}. Alone in the sample are "
-        f"{truth['sample_uniques']:,}; of them alone in the population {truth['tau1']:,} (tau1), "
-        f"and correct matches {truth['tau2']:.1f} (tau2)."
+        f"{out} holds a population of {population:,} and a sample of {sample:,}. {truth['sample_uniques']:,} records "
+        f"are alone in the sample; {truth['tau1']:,} of them are alone in the population (tau1), and the expected "
+        f"number of correct matches is {truth['tau2']:.1f} (tau2)."
     )
     return 0

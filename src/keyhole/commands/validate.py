@@ -6,39 +6,34 @@ from typing import Any
 import click
 import numpy as np
 
-from keyhole.commands.config import given, json_flag, quiet_flag
-from keyhole.commands.screen import print_table
-from keyhole.commands.source import SOURCE_OPTIONS, choose_source, source_flags, source_stem
-from keyhole.settings import option_help, option_values
-from keyhole.words import number
+from keyhole.commands import flags
+from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags, take_reading
+from keyhole.commands.screen import print_json, print_table
+from keyhole.words import as_flags, number
 
 
 def print_scores(result: dict[str, Any], folder: Path) -> None:
-    """Print the figures of every estimator, tau1 first."""
-    truth = {tau: float(np.mean(values)) for tau, values in result["truth"].items()}
+    """Print the scores of every estimator, tau1 first."""
+    uniques, tau1, tau2 = (
+        number(float(np.mean(values)))
+        for values in (result["sample_uniques"], result["truth"]["tau1"], result["truth"]["tau2"])
+    )
     click.echo(
         f"{result['replicates']} samples of {result['sample_size']:,} from {result['population']:,} people. On average "
-        f"{number(float(np.mean(result['sample_uniques'])))} sample uniques, tau1 = {number(truth['tau1'])} and "
-        f"tau2 = {number(truth['tau2'])}.\n"
+        f"{uniques} sample uniques, tau1 = {tau1} and tau2 = {tau2}.\n"
     )
     for tau in ("tau1", "tau2"):
-        print_table(
-            (tau, "Bias", "RMSE", "Coverage", "Width", "Seconds"),
-            [
-                (
-                    entry["name"],
-                    *(_figure(entry[tau][name]) for name in ("bias", "rmse")),
-                    "-" if entry[tau]["coverage"] is None else f"{100 * entry[tau]['coverage']:.0f} %",
-                    _figure(entry[tau]["width"]),
-                    f"{entry['seconds']:.1f}",
-                )
-                for entry in result["estimators"]
-            ],
-        )
+        body = []
+        for entry in result["estimators"]:
+            bias, rmse, width = (_figure(entry[tau][name]) for name in ("bias", "rmse", "width"))
+            coverage = entry[tau]["coverage"]
+            covered = "-" if coverage is None else f"{100 * coverage:.0f} %"
+            body.append((entry["name"], bias, rmse, covered, width, f"{entry['seconds']:.1f}"))
+        print_table((tau, "Bias", "RMSE", "Coverage", "Width", "Seconds"), body)
     for entry in result["estimators"]:
         if entry["not_converged"] or entry["failed"]:
             click.echo(f"{entry['name']}: {_remark(entry)}")
-    click.echo(f"Coverage is that of the 95 % interval. All figures and the plot are in {folder}/.")
+    click.echo(f"Coverage and width are those of the 95 % interval. All scores and the plot are in {folder}/.")
 
 
 def _figure(value: float | None) -> str:
@@ -46,97 +41,60 @@ def _figure(value: float | None) -> str:
 
 
 def _remark(entry: dict[str, Any]) -> str:
-    told = []
+    parts = []
     if entry["not_converged"]:
-        told.append(f"{entry['not_converged']} not converged in its time (--time-limit)")
+        parts.append(f"{entry['not_converged']} not converged in its time (--time-limit)")
     if entry["failed"]:
-        told.append(f"{entry['failed']} failed: {entry['errors'][0]}")
-    return "; ".join(told)
+        parts.append(as_flags(f"{entry['failed']} failed: {entry['errors'][0]}"))
+    return "; ".join(parts)
 
 
-@click.command("validate", short_help="Check estimators on a population you know.")
+@click.command("validate", short_help="Check estimators on a known population.")
 @click.argument("population", type=click.Path(path_type=Path), required=False)
-@click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
-@click.option("--sample-size", required=True, type=int, metavar="n", help="People in each sample.")
+@add(flags.KEYS)
+@click.option("--sample-size", required=True, type=int, metavar="n", help="Records in each sample.")
 @click.option("--replicates", required=True, type=int, metavar="R", help="How many samples to draw.")
-@click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
-@click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
-@source_flags()
+@add(flags.CODEBOOK, flags.ZEROS, *flags.DATABASE, *flags.CELLS)
 @click.option(
     "--missing",
     type=click.Choice(["category", "drop"]),
     default="category",
     show_default=True,
-    help="A blank key is a category of its own, or the person is left out.",
+    help="A blank key is a category of its own, or its record is left out.",
 )
-@click.option("--estimators", metavar="A,B", help="Which to check.  [default: hdp-adaptive and all classical ones]")
+@click.option("--estimators", metavar="A,B", help="Check only these.  [default: hdp-adaptive and all classical ones]")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: POPULATION-stem.validate]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the samples and of the chains.")
 @click.option("--workers", type=int, help="Replicates that run at once.  [default: one for each core]")
-@click.option("--time-limit", metavar="DURATION", help="For each of our models on each sample.  [default: 30s]")
-@click.option("--chains", metavar=option_values("chains"), help=option_help("chains"))
-@click.option("--max-sweeps", metavar=option_values("max_sweeps"), help=option_help("max_sweeps"))
-@json_flag
-@quiet_flag
+@click.option("--time-limit", metavar="DURATION", help="For each of keyhole's models on each sample.  [default: 30s]")
+@add(settings_flags("chains", "max_sweeps"), flags.JSON, flags.QUIET)
 def command(
-    population: Path | None,
-    keys: str,
-    sample_size: int,
-    replicates: int,
-    codebook: Path | None,
-    zeros: Path | None,
-    estimators: str | None,
-    out: Path | None,
-    seed: int,
-    workers: int | None,
-    url: str | None,
-    missing: str,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
+    population: Path | None, url: str | None, out: Path | None, as_json: bool, quiet: bool, **options: Any
 ) -> int:
-    """Draw samples from POPULATION, a file with one row for everybody, and hold estimates against the truth.
+    """Draw samples from POPULATION, a file with one row per person, and compare estimates with the truth.
 
     For tau1 and tau2 it reports bias, root mean squared error, and coverage and mean width of the 95 % interval; in
-    validation.json also how well the risks of single records are calibrated, in tenths of the records. Estimators are
+    validation.json also the calibration of the risks of single records, in tenths of the records. Estimators are
     those of `keyhole compare`. Without a codebook the categories are those of the population.
 
     The folder holds plan.json, a file for each finished replicate, validation.json and validation.svg. The same command
-    again, or with more replicates or other estimators, goes on where it was.
+    again, or with more replicates or other estimators, continues where it stopped.
 
     \b
     Example:
       keyhole validate census.parquet --keys AGE,SEX,MARST --sample-size 1000 --replicates 50
     """
-    from keyhole.commands.screen import print_json
-    from keyhole.data import SourceOptions
     from keyhole.evaluation import validate
 
     source = choose_source(population, url, options["query"])
-    folder = out if out is not None else Path(f"{source_stem(source)}.validate")
-    reading = SourceOptions(**given({name: options.pop(name) for name in SOURCE_OPTIONS}))
-    tell = None
-    if not (quiet or as_json):
+    folder = out if out is not None else default_folder(source, ".validate")
+    reading = take_reading(options)
 
-        def tell(finished: int, wanted: int) -> None:
-            click.echo(f"{finished} of {wanted} replicates", err=True)
+    def report_finished(finished: int, wanted: int) -> None:
+        click.echo(f"{finished} of {wanted} replicates", err=True)
 
-    result = validate(
-        source,
-        keys,
-        sample_size,
-        replicates,
-        folder,
-        codebook=codebook,
-        zeros=zeros,
-        estimators=estimators,
-        seed=seed,
-        workers=workers,
-        on_finished=tell,
-        missing=missing,
-        reading=reading,
-        **given(options),
-    )
+    on_finished = None if quiet or as_json else report_finished
+    result = validate(source, folder=folder, on_finished=on_finished, reading=reading, **given(options))
     if as_json:
         print_json(result)
     elif not quiet:

@@ -15,5 +15,5 @@ def command() -> int:
     from keyhole.sampling.precompile import ESTIMATORS, precompile
 
     precompile(ESTIMATORS)
-    click.echo(f"Ready: compiled in {time.perf_counter() - started:.0f} s.")
+    click.echo(f"Compiled in {time.perf_counter() - started:.0f} s.")
     return 0

@@ -1,38 +1,26 @@
 """`keyhole zeros check | suggest | boxes`."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.config import given, json_flag
-from keyhole.commands.source import choose_source, source_flags
+from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, add, choose_source, take_reading
+from keyhole.commands.screen import print_json, print_table
+from keyhole.words import percent, plural
 
 if TYPE_CHECKING:
     from keyhole.data import Microdata
     from keyhole.zeros import Zeros, ZerosCheck
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 SHOWN_ROWS = 10
 
-
-def data_flags(function: Function) -> Function:
-    """Add the flags that say which columns and categories there are."""
-    flags = (
-        click.option("--keys", metavar="A,B,C", help="Key variables.  [default: those of the codebook]"),
-        click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key."),
-        click.option(
-            "--allow-identifier",
-            multiple=True,
-            metavar="KEY",
-            help="Accept a key that looks like an identifier.",
-        ),
-    )
-    function = source_flags()(function)
-    for flag in reversed(flags):
-        function = flag(function)
-    return function
+RULES = click.argument("rules", type=click.Path(path_type=Path))
+DATA = add(
+    click.argument("file", type=click.Path(path_type=Path), required=False),
+    click.option("--keys", metavar="A,B,C", help="Key variables.  [default: those of the codebook]"),
+    *(CODEBOOK, IDENTIFIER, *DATABASE, *CELLS),
+)
 
 
 @click.group("zeros", short_help="Rules for impossible combinations: check, suggest, boxes.")
@@ -41,29 +29,17 @@ def command() -> None:
 
 
 @command.command("check")
-@click.argument("rules", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path), required=False)
-@data_flags
-@json_flag
-def check(
-    rules: Path,
-    file: Path | None,
-    keys: str | None,
-    codebook: Path | None,
-    allow_identifier: tuple[str, ...],
-    as_json: bool,
-    **reading: Any,
-) -> int:
-    """Say what each rule of RULES removes, which are redundant, and which records of FILE contradict them.
+@add(RULES, DATA, JSON)
+def check(rules: Path, as_json: bool, **options: Any) -> int:
+    """Show what each rule of RULES excludes, which are redundant, and which records of FILE contradict them.
 
     \b
     Example:
       keyhole zeros check rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.commands.screen import print_json
     from keyhole.zeros import check_zeros
 
-    data = _read(file, keys, codebook, allow_identifier, reading)
+    data = _read(**options)
     found = check_zeros(_read_rules(rules, data), data)
     if as_json:
         print_json(
@@ -77,40 +53,30 @@ def check(
                 "rules": [{**vars(rule), "rows": rule.rows.tolist()} for rule in found.rules],
             }
         )
-        return 0
-    _print_check(found, len(data.codes))
+    else:
+        _print_check(found, len(data.codes))
     return 0
 
 
 @command.command("suggest")
-@click.argument("file", type=click.Path(path_type=Path), required=False)
-@data_flags
-@click.option("--out", type=click.Path(path_type=Path), help="Write the rules file here, not to the screen.")
+@add(DATA)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the rules to this file, not to the screen.")
 @click.option(
     "--false-discovery",
     type=click.FloatRange(0.0, 1.0),
     default=0.01,
     show_default=True,
-    help="Share of suggestions that may be chance.",
+    help="Expected share of suggestions that are due to chance.",
 )
 @click.option(
     "--order",
     type=click.Choice(["2", "3"]),
     default="3",
     show_default=True,
-    help="Look at margins up to this many variables.",
+    help="Consider combinations of up to this many variables.",
 )
-def suggest(
-    file: Path | None,
-    keys: str | None,
-    codebook: Path | None,
-    allow_identifier: tuple[str, ...],
-    out: Path | None,
-    false_discovery: float,
-    order: str,
-    **reading: Any,
-) -> int:
-    """Write candidate rules for FILE: combinations that nobody has and that chance does not explain.
+def suggest(out: Path | None, false_discovery: float, order: str, **options: Any) -> int:
+    """Suggest rules for FILE: combinations that no record has and that chance does not explain.
 
     A person has to confirm each one: rare is not impossible. Entries left in the file count as rules, so delete
     those that you cannot confirm before you give the file to `assess --zeros`.
@@ -121,13 +87,11 @@ def suggest(
     """
     from keyhole.errors import OutputError
     from keyhole.files import write_text
-    from keyhole.words import plural
     from keyhole.zeros import format_suggestions, suggest_zeros
 
     if out is not None and out.exists():
-        raise OutputError(f"{out} exists, and may hold rules that somebody has confirmed: choose another with --out.")
-    data = _read(file, keys, codebook, allow_identifier, reading)
-    found = suggest_zeros(data, false_discovery=false_discovery, order=3 if order == "3" else 2)
+        raise OutputError(f"{out} exists, and may hold rules that somebody has confirmed: choose another with `out`.")
+    found = suggest_zeros(_read(**options), false_discovery=false_discovery, order=3 if order == "3" else 2)
     text = format_suggestions(found)
     if out is None:
         click.echo(text, nl=False)
@@ -139,76 +103,61 @@ def suggest(
         )
     if found.skipped:
         sets = plural(len(found.skipped), "set")
-        click.echo(f"Not looked at, for they have too many combinations: {sets} of two or three keys.", err=True)
+        click.echo(f"Skipped, because they have too many combinations: {sets} of two or three keys.", err=True)
     return 0
 
 
 @command.command("boxes")
-@click.argument("rules", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path), required=False)
-@data_flags
+@add(RULES, DATA)
 @click.option("--possible", is_flag=True, help="Show the boxes of possible combinations instead.")
-@click.option("--out", type=click.Path(path_type=Path), help="Also write them to this CSV file, as --zeros reads.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write them to this CSV file, which --zeros reads.")
 @click.option("--raw-labels", is_flag=True, help="Write codes as they are, even those that look like formulas.")
-@json_flag
-def boxes(
-    rules: Path,
-    file: Path | None,
-    keys: str | None,
-    codebook: Path | None,
-    allow_identifier: tuple[str, ...],
-    possible: bool,
-    out: Path | None,
-    raw_labels: bool,
-    as_json: bool,
-    **reading: Any,
-) -> int:
+@add(JSON)
+def boxes(rules: Path, possible: bool, out: Path | None, raw_labels: bool, as_json: bool, **options: Any) -> int:
     """Show the disjoint boxes that RULES become on the categories of FILE.
 
     \b
     Example:
       keyhole zeros boxes rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.commands.screen import print_json, print_table
-    from keyhole.words import percent, plural
     from keyhole.zeros import list_boxes, list_possible_boxes
 
     if raw_labels and out is None:
-        raise click.UsageError("--raw-labels is about the file that --out names: add --out, or leave it out.")
-    zeros = _read_rules(rules, _read(file, keys, codebook, allow_identifier, reading))
+        raise click.UsageError("--raw-labels concerns the file of --out: add --out, or omit --raw-labels.")
+    zeros = _read_rules(rules, _read(**options))
     if out is not None:
         _write_boxes(zeros, possible, out, raw_labels)
     lines = list_possible_boxes(zeros) if possible else list_boxes(zeros)
     if as_json:
         print_json({"boxes": [vars(line) for line in lines]})
-    else:
-        kind = "possible" if possible else "impossible"
-        body = [(f"{line.cells:,}", percent(line.share), line.words) for line in lines]
-        if body:
-            print_table(("Combinations", "Share", kind.capitalize()), body)
-        cells = sum(line.cells for line in lines)
-        click.echo(
-            f"All {kind} combinations, {cells:,} of {zeros.cells:,} ({percent(cells / zeros.cells)}), "
-            f"as {plural(len(lines), 'box').replace('boxs', 'boxes')}; each is in one box only."
-        )
+        return 0
+    kind = "possible" if possible else "impossible"
+    body = [(f"{line.cells:,}", percent(line.share), line.words) for line in lines]
+    if body:
+        print_table(("Combinations", "Share", kind.capitalize()), body)
+    cells = sum(line.cells for line in lines)
+    click.echo(
+        f"All {kind} combinations, {cells:,} of {zeros.cells:,} ({percent(cells / zeros.cells)}), "
+        f"as {len(lines):,} box{'' if len(lines) == 1 else 'es'}; each is in one box only."
+    )
     return 0
 
 
 def _read(
     file: Path | None,
+    url: str | None,
     keys: str | None,
     codebook: Path | None,
     allow_identifier: tuple[str, ...],
-    reading: dict[str, Any],
+    **options: Any,
 ) -> "Microdata":
-    from keyhole.data import SourceOptions, read_codebook, read_microdata
+    from keyhole.data import read_codebook, read_microdata
 
-    source = choose_source(file, reading.pop("url"), reading["query"])
-
+    source = choose_source(file, url, options["query"])
     if keys is None and codebook is None:
         raise click.UsageError("give --keys A,B,C or a --codebook.")
     names = keys or tuple(read_codebook(codebook))
-    return read_microdata(source, names, codebook, allow_identifier, options=SourceOptions(**given(reading)))
+    return read_microdata(source, names, codebook, allow_identifier, options=take_reading(options))
 
 
 def _read_rules(rules: Path, data: "Microdata") -> "Zeros":
@@ -218,7 +167,7 @@ def _read_rules(rules: Path, data: "Microdata") -> "Zeros":
 
 
 def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
-    """Write the boxes as a table; text that a spreadsheet would run gets a ' before it."""
+    """Write the boxes as a table; text that a spreadsheet would run is prefixed with '."""
     import polars as pl
 
     from keyhole.errors import OutputError
@@ -226,17 +175,14 @@ def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
     from keyhole.zeros import tabulate_boxes
 
     if out.exists():
-        raise OutputError(f"{out} exists: choose another with --out.")
+        raise OutputError(f"{out} exists: choose another with `out`.")
     table = tabulate_boxes(zeros, possible)
     write_text(csv_text(pl.DataFrame(table, schema=dict.fromkeys(table, pl.String)), raw), out)
 
 
 def _print_check(found: "ZerosCheck", records: int) -> None:
-    """Print a line for each rule, then what they amount to and what to do."""
-    from keyhole.commands.screen import print_table
-    from keyhole.words import percent, plural
-
-    title = ("Rule", "Says that nobody has", "Combinations", "Says nothing new", "Rows that contradict it")
+    """Print a line for each rule, then what they exclude together and what to do."""
+    title = ("Rule", "Nobody has", "Combinations", "Redundant", "Rows that contradict it")
     body = [
         (
             rule.name,
@@ -247,7 +193,7 @@ def _print_check(found: "ZerosCheck", records: int) -> None:
         )
         for rule in found.rules
     ]
-    # A column in which nothing stands only takes room.
+    # Empty columns would only take room.
     shown = [place for place in range(len(title)) if place < 3 or any(line[place] for line in body)]
     if body:
         print_table(tuple(title[x] for x in shown), [tuple(line[x] for x in shown) for line in body])

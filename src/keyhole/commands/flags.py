@@ -1,0 +1,114 @@
+"""Flags that several commands share, and what is made of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keyhole.settings import option_help, option_names, option_values
+
+Decorator = Callable[[Any], Any]
+
+KEYS = click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
+POPULATION = click.option("--population", type=int, metavar="N", help="Size of the population sampled.")
+FRACTION = click.option("--fraction", type=float, metavar="F", help="Sampling fraction, in place of --population.")
+CODEBOOK = click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
+ZEROS = click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
+DROP = click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")
+IDENTIFIER = click.option(
+    "--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier."
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+
+
+def read_bands(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+    """Turn AGE=0,15,30 into a name and its bands."""
+    bands: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise click.BadParameter("write AGE=0,15,30 (lower limits) or AGE=5y (width).")
+        if name.strip() in bands:
+            raise click.BadParameter(f"{name.strip()} has two --band: give one.")
+        bands[name.strip()] = text.strip()
+    return bands or None
+
+
+DATABASE = (
+    click.option("--url", metavar="URL", help="Read a database in place of FILE, for instance sqlite:///survey.db."),
+    click.option("--query", metavar="SQL", help="With --url: the rows to read, for instance 'SELECT * FROM people'."),
+    click.option(
+        "--user-missing",
+        type=click.Choice(["keep", "blank"]),
+        help="Codes that an SPSS, Stata or SAS file declares missing: keep them as categories, since an intruder sees "
+        "'not stated' too, or make them blank.  [default: keep]",
+    ),
+)
+CELLS = (
+    click.option(
+        "--band",
+        "bands",
+        multiple=True,
+        metavar="KEY=BANDS",
+        callback=read_bands,
+        help="Cut a numeric key at lower limits (AGE=0,15,30) or into widths (AGE=5y). May be repeated.",
+    ),
+    click.option("--count", metavar="COL", help="FILE is a table of cells: each row stands for COL records."),
+)
+SOURCE_OPTIONS = ("query", "count", "bands", "user_missing")
+
+
+def add(*flags: Decorator) -> Decorator:
+    """Add flags in the order in which the help shows them."""
+
+    def decorate(function: Any) -> Any:
+        for flag in reversed(flags):
+            function = flag(function)
+        return function
+
+    return decorate
+
+
+def settings_flags(*names: str) -> Decorator:
+    """Add a flag for each of these options of Settings, or for all of them. Settings checks the values."""
+    return add(
+        *(
+            click.option(f"--{name.replace('_', '-')}", name, metavar=option_values(name), help=option_help(name))
+            for name in names or option_names()
+        )
+    )
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; the others keep their defaults."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def take_reading(options: dict[str, Any]) -> Any:
+    """Take the options of reading out of these, as SourceOptions."""
+    from keyhole.data import SourceOptions
+
+    return SourceOptions(**given({name: options.pop(name) for name in SOURCE_OPTIONS}))
+
+
+def choose_source(file: Path | None, url: str | None, query: str | None) -> Path | str:
+    """Return the file or the address of the database, whichever was given."""
+    if (url is None) != (query is None):
+        raise click.UsageError("--url and --query go together: the database, and the rows to read.")
+    if file is None and url is not None:
+        return url
+    if file is None or url is not None:
+        raise click.UsageError("give one of FILE and --url.")
+    return file
+
+
+def default_folder(source: Path | str, ending: str) -> Path:
+    """Return a result folder named after the file, after the file of an SQLite address, or `query`."""
+    from keyhole.data.database import sqlite_file
+
+    file = sqlite_file(source) if isinstance(source, str) else source
+    if file is None:
+        return Path(f"query{ending}")
+    return Path(f"{Path(file.stem).stem if file.suffix == '.gz' else file.stem}{ending}")
