@@ -65,11 +65,11 @@ def test_only_the_owner_can_read_it(run, umask, arguments):
 
 
 def test_json(run):
-    told = json.loads(run("r", "--json").out)
-    assert told["kind"] == "safe"
-    assert told["source"]["sample_uniques"]["text"] == "15"
-    told = json.loads(run("r", "--json", "--internal").out)
-    assert told["source"]["sample_uniques"]["text"] == "13"
+    content = json.loads(run("r", "--json").out)
+    assert content["kind"] == "safe"
+    assert content["source"]["sample_uniques"]["text"] == "15"
+    content = json.loads(run("r", "--json", "--internal").out)
+    assert content["source"]["sample_uniques"]["text"] == "13"
     assert run("r", "--json", "--out", "x.json").out.startswith("x.json")
     assert json.loads(Path("x.json").read_text(encoding="utf-8"))["kind"] == "safe"
 

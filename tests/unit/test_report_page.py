@@ -183,15 +183,15 @@ def test_the_verdict_comes_first_and_says_it_in_words():
     sentence = "Of 505 records that are alone in the sample, about 41 (21 to 62) are alone in the population."
     assert sentence in text
     assert text.index(sentence) < 400
-    for told in (
-        "How sure is it?", "Which variables cause it?", "What to do next", "make AGE coarser",
-        "AGE most: without it, about 12 in place of 41",
+    for phrase in (
+        "How certain is it?", "Which variables cause it?", "What to do next", "make AGE coarser",
+        "Mostly AGE: without it, about 12 instead of 41",
         "With 95 % probability", "nobody else among about 80,000 people", "10 rules exclude 53 % of all combinations",
         "loglinear-main", "independence", "160", "simple random sample",
         "alone in the sample (sample unique)", "tau1", "R-hat",
         "AGE is 0-9 and MARITAL is married", "keyhole 0.1.0", "2026-11-16 02:52 UTC",
     ):  # fmt: skip
-        assert told in text, told
+        assert phrase in text, phrase
 
 
 def test_not_converged_cannot_be_overlooked():
@@ -224,11 +224,11 @@ def test_what_was_not_computed_is_left_out_or_said():
 def test_households_as_a_count_and_an_expectation():
     result = make_result()
     result.summary["households"] = {"count": 412, "expected": 39.5}
-    told = make_content(result).households
-    assert told == "Households in the file: 410. With a member alone in the population: about 40."
+    text = make_content(result).households
+    assert text == "Households in the file: 410. With a member alone in the population: about 40."
 
 
-def test_a_model_that_does_not_fit_is_told():
+def test_a_model_that_does_not_fit_is_reported():
     result = make_result()
     fit = result.summary["fit"]
     fit["ok"] = fit["sample_uniques"]["ok"] = False
@@ -236,11 +236,11 @@ def test_a_model_that_does_not_fit_is_told():
     fit["unseen_pairs"] = {"observed": 30.0, "predicted": {"mean": 10.0, "interval": [5.0, 15.0]}, "ok": False}
     content = make_content(result)
     assert content.check is not None
-    assert "do NOT look like this one" in content.check.sentence
+    assert "do NOT resemble this one" in content.check.sentence
     assert "690 to 740 records alone in the sample; the file has 505" in content.check.sentence
     assert "likely too high" in content.check.sentence
     assert "The rules may miss some" in content.check.sentence
-    assert "may be further off" in content.verdict.sure
+    assert "may be further off" in content.verdict.certainty
     assert "the file has 503" in make_content(result, internal=True).check.sentence
 
 
@@ -287,11 +287,11 @@ def test_the_same_result_gives_the_same_bytes():
 
 def test_json_is_the_content():
     content = make_content(make_result())
-    told = json.loads(content_json(content))
-    assert told["verdict"]["sentence"] == content.verdict.sentence
-    assert told["source"]["sample_uniques"] == {"value": 505, "text": "505"}
-    assert told["bands"][5]["r1"] == {"value": 30, "text": "30"}
-    assert set(told) == set(vars(content))
+    written = json.loads(content_json(content))
+    assert written["verdict"]["sentence"] == content.verdict.sentence
+    assert written["source"]["sample_uniques"] == {"value": 505, "text": "505"}
+    assert written["bands"][5]["r1"] == {"value": 30, "text": "30"}
+    assert set(written) == set(vars(content))
 
 
 @pytest.mark.parametrize("kind", ["safe", "internal"])
@@ -335,7 +335,7 @@ def test_ticks_are_few_and_inside(low, high):
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("text", "expected"),
     [
         (number(12.1), "12"), (number(4.8175), "4.8"), (number(9.96), "10"), (number(7.0), "7"),
         (number(None), "not known"),
@@ -347,8 +347,8 @@ def test_ticks_are_few_and_inside(low, high):
         (two_digits(0.0312), "0.031"), (two_digits(7.0), "7"), (two_digits(float("inf")), "not known"),
     ],
 )  # fmt: skip
-def test_numbers_in_words(told, expected):
-    assert told == expected
+def test_numbers_in_words(text, expected):
+    assert text == expected
 
 
 def test_a_verdict_without_anybody_at_risk_says_so():
@@ -356,9 +356,9 @@ def test_a_verdict_without_anybody_at_risk_says_so():
     result.summary["model"] = {"name": "hdp", "prior": "adaptive", "estimator": "none", "profiles": None}
     result.summary["convergence"] |= {"chains": 0, "sweeps": 0, "message": "No sampling.", "gates": []}
     result.draws = {name: np.zeros((1, 1)) for name in ("tau1", "tau2")}
-    told = make_content(result, internal=True).verdict
-    assert told.sentence == "No record is alone in the sample, and nobody can be picked out by these keys."
-    assert "Nothing has to be done" in told.steps[-1].what
+    verdict = make_content(result, internal=True).verdict
+    assert verdict.sentence == "No record is alone in the sample, and these keys identify nobody."
+    assert "Nothing has to be done" in verdict.steps[-1].what
     assert make_content(result).verdict.sentence.startswith("Fewer than 10 records are alone")
 
 
@@ -393,11 +393,11 @@ def test_a_browser_shows_it_without_complaint(browser, tmp_path, width):
     """No complaint about the policy, no request, no sideways scrolling, and the style is in force."""
     (tmp_path / "r.html").write_text(render(make_content(make_result(), internal=True)), encoding="utf-8")
     page = browser.new_page(viewport={"width": width, "height": 900})
-    told: list[str] = []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("request", lambda request: told.append(request.url) if not request.url.startswith("file:") else None)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("request", lambda request: complaints.append(request.url) if not request.url.startswith("file:") else None)
     page.goto(f"file://{tmp_path}/r.html")
-    assert told == []
+    assert complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).fontWeight") == "600"
     assert set(KEYS) <= set(page.locator("#variables th bdi").all_inner_texts())

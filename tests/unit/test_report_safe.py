@@ -1,4 +1,4 @@
-"""A safe report tells of no record: checked by code that shares nothing with the report's own rounding."""
+"""A safe report reveals no record: checked by code that shares nothing with the report's own rounding."""
 
 import re
 from collections import Counter
@@ -79,7 +79,7 @@ def random_observed(rng: np.random.Generator) -> Observed:
 
 
 def same_when_rounded(rng: np.random.Generator, count: int) -> int:
-    """Another count that may not be told from this one."""
+    """Another count that must look the same as this one."""
     if count < 10:
         return int(rng.integers(0, 10))
     nearest = 5 * ((count + 2) // 5)
@@ -128,7 +128,7 @@ def test_no_small_count_can_be_worked_out_from_a_total():
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.1, 0.01, 0.0013])
-def test_the_population_does_not_tell_the_number_of_records(fraction):
+def test_the_population_does_not_reveal_the_number_of_records(fraction):
     for records in range(10, 3000, 7):
         shown = round_population(round(records / fraction), records)
         near = range(max(1, records - 10), records + 11)
@@ -259,15 +259,15 @@ def test_only_the_owner_sees_rows_categories_hashes_and_weights():
     assert "INTERNAL" not in safe
 
 
-def test_a_threshold_is_told_only_when_enough_records_lie_between():
-    def told(above: tuple[int, ...], uniques: int) -> list[bool]:
+def test_a_threshold_is_shown_only_when_enough_records_lie_between():
+    def shown(above: tuple[int, ...], uniques: int) -> list[bool]:
         seen = replace(Observed(), above=above, sample_uniques=uniques)
         return [row.tau1 is not None for row in make_content(result_of(seen)).thresholds]
 
-    assert told((3, 24, 58, 91), 503) == [False, True, True, True]
-    assert told((12, 13, 30, 31), 503) == [True, False, True, False]
-    assert told((12, 40, 495, 500), 503) == [True, True, False, False]
-    assert told((1, 2, 3, 4), 8) == [False] * 4
+    assert shown((3, 24, 58, 91), 503) == [False, True, True, True]
+    assert shown((12, 13, 30, 31), 503) == [True, False, True, False]
+    assert shown((12, 40, 495, 500), 503) == [True, True, False, False]
+    assert shown((1, 2, 3, 4), 8) == [False] * 4
 
 
 @pytest.mark.parametrize(("uniques", "everybody"), [(0, False), (4, True), (503, True)])
@@ -285,7 +285,7 @@ def test_a_counted_answer_is_a_count(uniques, everybody):
         assert content.tau1.mean is None
         assert content.verdict.sentence.startswith("The sample is the whole population")
     else:
-        assert "nobody can be picked out" in content.verdict.sentence
+        assert "these keys identify nobody" in content.verdict.sentence
     assert content.variables == content.thresholds == content.distributions == ()
     page = render(content)
     assert "503" not in page

@@ -1,4 +1,4 @@
-"""From a result to the content of its report: `safe` for others, `internal` for the owner of the data."""
+"""The content of a report, made from a result: `safe` for others, `internal` for the owner of the data."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -20,66 +20,52 @@ from keyhole.report.sections import (
     describe_thresholds,
     describe_variables,
     estimate,
+    message,
 )
 from keyhole.words import clean_name, duration, number, plural
 
-ALONE = Term("alone in the sample (sample unique)", "no other record of the file has the same values of all keys.")
-ALONE_OUTSIDE = Term(
-    "alone in the population (population unique)",
-    "nobody else in the whole population has them either: whoever knows them has found the person.",
-)
-KEYS = Term("keys (key variables)", "what somebody could know about a person without having the file.")
-
-GLOSSARY: dict[str, tuple[Term, ...]] = {
-    "answer": (ALONE, ALONE_OUTSIDE, KEYS),
-    "certainty": (
-        Term("tau1", "how many of the records that are alone in the sample are alone in the population."),
-        Term(
-            "tau2",
-            "how many correct matches somebody makes who, for each record alone in the sample, picks one at random "
-            "among all people who fit.",
-        ),
-        Term(
-            "interval",
-            "holds the true number with the probability given, if the model and the assumptions are right. It covers "
-            "what is not known of the model and the chance of who else lives in the population.",
-        ),
-    ),
-    "records": (
-        Term("r1", "the probability that a record alone in the sample is alone in the population. Their sum is tau1."),
-        Term("r2", "the probability that a match of this record with a person is right. Their sum is tau2."),
-    ),
-    "variables": (
-        Term(
-            "without it",
-            "the estimate for the same file with this variable taken out of the release, by the same model.",
-        ),
-    ),
-    "check": (
-        Term("model expects", "the range that holds 95 % of files drawn from the fitted model."),
-        Term("doubles, triples", "combinations of key values that exactly two, or three, records share."),
-    ),
-    "chains": (
-        Term("chain", "one run of the estimation. Several runs from very different starts must reach the same answer."),
-        Term("R-hat", "how much chains differ, compared with how much each moves; 1 is perfect agreement."),
-        Term("effective draws", "how many independent draws the chains' draws are worth."),
-        Term("profile", "a typical way of answering. The model learns how many there are and mixes them."),
-    ),
-    "impossible": (
-        Term("rule", "a combination of categories in which nobody can be, such as a married child."),
-        Term(
-            "p0",
-            "the share of people whom the model would have put into impossible combinations if there were no rules.",
-        ),
-    ),
-}
-
-
 TITLE = "Disclosure risk of a file"
+TERMS = {
+    "answer": {
+        "alone in the sample (sample unique)": "no other record of the file has the same values of all keys.",
+        "alone in the population (population unique)": "nobody else in the whole population has these values either: "
+        "whoever knows them has found the person.",
+        "keys (key variables)": "what an intruder could know about a person without having the file.",
+    },
+    "certainty": {
+        "tau1": "the number of records alone in the sample that are alone in the population.",
+        "tau2": "the expected number of correct matches when an intruder matches each record alone in the sample to "
+        "one of the people who fit, chosen at random.",
+        "interval": "contains the true number with the probability given, if the model and the assumptions are right. "
+        "It covers uncertainty about the model's parameters and about who else lives in the population.",
+    },
+    "records": {
+        "r1": "the probability that a record alone in the sample is alone in the population. Their sum is tau1.",
+        "r2": "the probability that a match of this record with a person is right. Their sum is tau2.",
+    },
+    "variables": {
+        "without it": "the estimate by the same model for the file without this variable.",
+    },
+    "check": {
+        "model expects": "the range of 95 % of the files simulated from the fitted model.",
+        "doubles, triples": "combinations of key values that exactly two, or three, records share.",
+    },
+    "chains": {
+        "chain": "one run of the estimation. Runs from very different starts must reach the same answer.",
+        "R-hat": "how much chains differ, compared with the variation within each; 1 is perfect agreement.",
+        "effective draws": "the number of independent draws that would be as precise.",
+        "profile": "a typical pattern of key values. The model learns how many there are and mixes them.",
+    },
+    "impossible": {
+        "rule": "a combination of categories that nobody can have, such as a married child.",
+        "p0": "the probability that the model gives to impossible combinations before they are excluded.",
+    },
+}
+GLOSSARY = {section: tuple(Term(*pair) for pair in terms.items()) for section, terms in TERMS.items()}
 
 
 class Result(Protocol):
-    """What a report is made from: an Assessment, or anything like it."""
+    """What a report is made from: an Assessment, or anything with its fields."""
 
     @property
     def summary(self) -> dict[str, Any]: ...
@@ -92,12 +78,12 @@ class Result(Protocol):
 
 
 def make_content(result: Result, internal: bool = False, title: str | None = None) -> Content:
-    """Say everything that the result holds and this kind of report may tell."""
+    """Return everything in the result that this kind of report may show."""
     kind: Kind = "internal" if internal else "safe"
     rule: Rule = count_exactly if internal else count_safely
     summary = result.summary
     sampled = summary["model"]["estimator"] != "none"
-    # An answer that was counted has estimates that are counts: a safe report leaves out what is made from them.
+    # The estimates of an answer that was counted are counts: a safe report leaves out what is computed from them.
     blocks: Mapping[str, Any] = summary if sampled or internal else {}
     source = describe_source(summary["input"], kind, rule)
     tau = {name: _estimate(summary[name], sampled, source.sample_uniques) for name in ("tau1", "tau2")}
@@ -110,26 +96,17 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
     convergence = describe_convergence(summary["convergence"], result.draws, sampled)
     impossible = describe_impossible(summary["zeros"], kind, rule)
+    tau1, tau2 = tau.values()
+    verdict = make_verdict(source, tau1, tau2, level, everybody, convergence, variables, thresholds, check, impossible)
     return Content(
         kind=kind,
         title=clean_name(title or TITLE),
         version=str(summary["version"]),
         made=_moment(result.manifest),
-        verdict=make_verdict(
-            source,
-            tau["tau1"],
-            tau["tau2"],
-            level,
-            everybody,
-            convergence,
-            variables,
-            thresholds,
-            check,
-            impossible,
-        ),
+        verdict=verdict,
         source=source,
-        tau1=tau["tau1"],
-        tau2=tau["tau2"],
+        tau1=tau1,
+        tau2=tau2,
         level=level,
         distributions=draw_distributions(summary, tau, level) if sampled else (),
         bands=count_bands(result.records, rule),
@@ -152,39 +129,39 @@ def _estimate(block: Mapping[str, Any], sampled: bool, uniques: Count) -> Estima
 
 
 def _moment(manifest: Mapping[str, Any]) -> str:
-    """When it was made, to the minute."""
-    told = str(manifest.get("finished", ""))
-    return f"{told[:16].replace('T', ' ')} UTC" if told.endswith("+00:00") else told
+    """Return when the result was finished, to the minute."""
+    text = str(manifest.get("finished", ""))
+    return f"{text[:16].replace('T', ' ')} UTC" if text.endswith("+00:00") else text
 
 
 def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
-    told = [
+    assumed = [
         "The records are a simple random sample of the population, one record per person.",
-        "An intruder knows the keys of a person as they are in the file, without error, and no other variable of it. "
-        "If the keys are wrong or out of date in places, the real risk is lower.",
-        "An intruder does not know who is in the sample. Somebody who knows that a person took part can pick out "
-        "every record that is alone in the sample.",
-        "Only records that are alone in the sample are counted. People who share all their keys may still be at risk "
-        "if they share everything else too.",
-        "The interval is right if the model is. The model check and the agreement of the chains speak for it or "
-        "against it; they cannot prove it.",
+        "An intruder knows the keys of a person exactly as they are in the file, and no other variable of it. If some "
+        "keys are wrong or out of date, the real risk is lower.",
+        "An intruder does not know who is in the sample. Anyone who knows that a person took part can identify that "
+        "person's record if it is alone in the sample.",
+        "Only records that are alone in the sample are counted. People with the same keys may still be at risk if "
+        "everything else in their records is the same too.",
+        "The interval is valid if the model is. The model check and the agreement of the chains are evidence for or "
+        "against the model, not proof.",
     ]
     weights = summary.get("weights")
     if weights and not weights.get("equal", False):
-        told[0] = (
-            "The records were taken as a simple random sample, but the file has survey weights. As far as they are "
-            "unequal this does not hold, and the risk of records with small weights is understated."
+        assumed[0] = (
+            "The records were treated as a simple random sample, but the file has unequal survey weights. The risk of "
+            "records with small weights is therefore understated."
         )
-        message = weights.get("warning") or weights.get("message")
-        if kind == "internal" and message:
-            told[0] += f" {clean_name(message)}"
+        warning = weights.get("warning") or weights.get("message")
+        if kind == "internal" and warning:
+            assumed[0] += f" {message(warning)}"
     if summary["model"]["prior"] == "paper":
-        told.append("The prior of the article was used. It allows few profiles and tends to overstate the risk.")
-    return tuple(told)
+        assumed.append("The prior of the article was used. It allows few profiles and tends to overstate the risk.")
+    return tuple(assumed)
 
 
 def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: Kind) -> tuple[tuple[str, str], ...]:
-    """How to make it again. The hash of the input can confirm a guess at a record, so it is for the owner."""
+    """List what is needed to repeat the run. The hash of the input could confirm a guess at a record: owner only."""
     settings, model, chains = summary["settings"], summary["model"], summary["convergence"]
     rows = [
         ("Made by", f"keyhole {summary['version']}, {_moment(manifest)}".rstrip(", ")),
@@ -195,14 +172,11 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
         low, high = model["profiles"]["interval"]
         rows.append(("Profiles", f"{number(model['profiles']['mean'])} ({number(low)} to {number(high)})"))
     if chains["chains"]:
-        rows.append(
-            (
-                "Chains",
-                f"{chains['chains']}, of {plural(chains['sweeps'], 'sweep')} each; the first "
-                f"{chains.get('warm_up', 0):,} were discarded, then one draw was kept in "
-                f"{plural(chains.get('spacing', 1), 'sweep')}",
-            )
+        spacing = plural(chains.get("spacing", 1), "sweep")
+        each = (
+            f"{plural(chains['sweeps'], 'sweep')} each, of which the first {chains.get('warm_up', 0):,} were discarded"
         )
+        rows.append(("Chains", f"{chains['chains']}, of {each}; then one draw was kept every {spacing}"))
     rows.append(("Time", duration(summary["seconds"]["total"])))
     if kind == "internal":
         rows += [

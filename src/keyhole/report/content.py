@@ -1,11 +1,8 @@
-"""What a report says, as typed and immutable values. Templates write it down and compute nothing.
+"""The content of a report, as typed and immutable values. Templates write it down and compute nothing.
 
-Whatever counts records of the file is a Count, which holds no more than may be shown.
-
-How a count of records may be shown.
-
-Safe: below 10 as "<10", zero included, otherwise rounded to 5. The exact value is not kept, so that nothing made from
-a Count can tell more than the Count itself. Estimates and their intervals are not counts and are shown as they are.
+Every count of records is a Count, which holds no more than may be shown: in a safe report "<10" below 10, zero
+included, otherwise the count rounded to 5. The exact value is not kept, so that nothing computed from a Count can
+reveal more than the Count itself. Estimates and their intervals are not counts and are shown as they are.
 """
 
 import math
@@ -19,14 +16,14 @@ STEP = 5
 
 @dataclass(frozen=True)
 class Count:
-    """A count as it is shown; value is None where only "<10" may be told."""
+    """A count as it is shown; value is None where only "<10" may be shown."""
 
     value: int | None
     text: str
 
     @property
     def in_a_sentence(self) -> str:
-        """The count as a sentence says it."""
+        """The count in words."""
         return f"fewer than {SMALLEST}" if self.value is None else self.text
 
 
@@ -34,7 +31,7 @@ Rule = Callable[[int], Count]
 
 
 def count_safely(exact: int) -> Count:
-    """Forget what could tell of single records."""
+    """Keep only what reveals nothing of single records."""
     if exact < SMALLEST:
         return Count(None, f"<{SMALLEST}")
     rounded = STEP * round(exact / STEP)
@@ -42,12 +39,12 @@ def count_safely(exact: int) -> Count:
 
 
 def count_exactly(exact: int) -> Count:
-    """Show the count as it is: for the owner's own report."""
+    """Keep the count as it is, for the owner's own report."""
     return Count(int(exact), f"{exact:,}")
 
 
 def round_population(population: int, records: int) -> int:
-    """Round N so coarsely that the number of records cannot be worked out from it when a fraction was given."""
+    """Round N so coarsely that the number of records cannot be computed from it when a fraction was given."""
     grain: int = 10 ** math.ceil(math.log10(max(1.0, STEP * population / max(records, 1))))
     return max(grain, grain * round(population / grain))
 
@@ -57,7 +54,7 @@ Kind = Literal["safe", "internal"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval; text is how a sentence says it. Without numbers where it is really a count."""
+    """A number with its interval, and both as text. Only the text is there where it is really a count."""
 
     mean: float | None
     low: float | None
@@ -76,12 +73,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer in words. certain: it was counted or needed no sampling."""
+    """The answer in words."""
 
-    certain: bool
     sentence: str
     matches: str
-    sure: str
+    certainty: str
     cause: str
     meaning: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -89,9 +85,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Source:
-    """The file. population: as shown; missing: what was done with blank values.
+    """The file.
 
-    undecided: whether blank values leave open if further records are alone.
+    population: as shown; missing: how blank values were treated; undecided: whether blank values leave open if further
+    records are alone.
     """
 
     records: Count
@@ -107,7 +104,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The predictive distribution of one risk of the file; there is one edge more than shares."""
+    """The predictive distribution of one risk of the file; there is one more edge than shares."""
 
     name: str
     of_what: str
@@ -128,7 +125,7 @@ class RiskBand:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Records with a risk above `above`, and what remains when they are taken out; None where it may not be told."""
+    """Records with a risk above `above`, and what remains without them; None where it may not be shown."""
 
     above: float
     records: Count
@@ -138,7 +135,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Category:
-    """Risk carried by the sample uniques of one category (internal reports only)."""
+    """The risk of the sample uniques of one category (internal reports only)."""
 
     name: str
     uniques: Count
@@ -148,7 +145,7 @@ class Category:
 
 @dataclass(frozen=True)
 class VariableRisk:
-    """Share of the risk that goes with a variable, and what remains without it."""
+    """The share of the risk that is due to a variable, and what remains without it."""
 
     name: str
     share: float
@@ -170,7 +167,7 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """Whether files drawn from the fitted model look like this one."""
+    """Whether files simulated from the fitted model resemble this one."""
 
     ok: bool
     sentence: str
@@ -180,7 +177,7 @@ class ModelCheck:
 
 @dataclass(frozen=True)
 class ChainPicture:
-    """One chain: decimated draws, how its ranks are spread, and its own estimates."""
+    """One chain: thinned draws, the distribution of its ranks, and its own estimate."""
 
     label: str
     trace: tuple[float, ...]
@@ -190,7 +187,7 @@ class ChainPicture:
 
 @dataclass(frozen=True)
 class ChainsPicture:
-    """All chains on one quantity; every `step`-th draw is shown; left_out: chains not shown."""
+    """All chains for one quantity; every `step`-th draw is shown; left_out: chains not shown."""
 
     name: str
     of_what: str
@@ -202,7 +199,7 @@ class ChainsPicture:
 
 @dataclass(frozen=True)
 class GateRow:
-    """One condition for believing the result. role: it decides, guards or is shown."""
+    """One condition of convergence. role: decides, guards or shown."""
 
     name: str
     value: str
@@ -223,9 +220,10 @@ class ChainGroup:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether chains from different starts agree. command: the options that go on with a run out of time.
+    """Whether chains from different starts agree.
 
-    grade: converged, usable, not converged; pooled: whether there is one estimate of all chains.
+    grade: converged, usable, not converged; pooled: whether there is one estimate of all chains; command: the options
+    that continue a run that ran out of time.
     """
 
     grade: str
@@ -263,7 +261,7 @@ class Comparator:
 
 @dataclass(frozen=True)
 class RecordRow:
-    """One record of the riskiest (internal reports only): its row and risks, never its values."""
+    """One of the riskiest records (internal reports only): its row and risks, never its values."""
 
     row: int
     r1: str
@@ -272,7 +270,7 @@ class RecordRow:
 
 @dataclass(frozen=True)
 class Term:
-    """A word and what it means."""
+    """A term and its meaning."""
 
     word: str
     meaning: str
@@ -280,7 +278,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything that a report says. None and empty: not computed in this run."""
+    """All content of a report. None and empty: not computed in this run."""
 
     kind: Kind
     title: str

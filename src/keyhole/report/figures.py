@@ -1,6 +1,6 @@
-"""The pictures of a report. Shape and shade say what colour says, so they read in black and white too.
+"""The pictures of a report, as SVG. Shapes and shades differ as colours do, so they can be read in black and white.
 
-SVG by hand: elements with everything escaped, linear scales, round ticks. Equal input gives equal bytes.
+Everything is escaped, and equal input gives equal bytes.
 """
 
 import math
@@ -13,49 +13,47 @@ from keyhole.report.content import ChainsPicture, CheckRow, Distribution, Estima
 from keyhole.words import number, percent
 
 WIDTH = 400.0
-"""Drawn for a telephone; on a wide screen two stand side by side, so text never gets small."""
+"""For a telephone. On a wide screen two pictures are side by side, so that text never gets small."""
 
 
 def element(name: str, *children: str, **attributes: str | float) -> Markup:
-    """An element. `class_` is class and `text_anchor` is text-anchor; text is escaped, elements are not."""
-    told = "".join(
+    """Return an element. `class_` is class and `text_anchor` is text-anchor; text is escaped, elements are not."""
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_write(value))}"' for key, value in attributes.items()
     )
     inner = "".join(str(escape(child)) for child in children)
-    return Markup(f"<{name}{told}>{inner}</{name}>" if inner else f"<{name}{told}/>")
+    return Markup(f"<{name}{written}>{inner}</{name}>" if inner else f"<{name}{written}/>")
 
 
-def picture(height: float, told: str, *children: str, width: float = WIDTH, stretch: bool = False) -> Markup:
-    """A picture with its description for those who cannot see it. stretch: it has no text and may be widened alone."""
-    title = element("title", told)
+def picture(height: float, description: str, *children: str, width: float = WIDTH, stretch: bool = False) -> Markup:
+    """Return a picture with a description for screen readers. stretch: without text, so only its width may grow."""
+    title = element("title", description)
     box = f"0 0 {_write(width)} {_write(height)}"
     ratio = {"preserveAspectRatio": "none"} if stretch else {}
     return element("svg", title, *children, viewBox=box, role="img", class_="picture", **ratio)
 
 
 def text(x: float, y: float, words: str, class_: str = "", anchor: str = "start") -> Markup:
-    """Text at a place; anchor: start, middle or end."""
+    """Return text; anchor: start, middle or end."""
     return element("text", words, x=x, y=y, text_anchor=anchor, **({"class_": class_} if class_ else {}))
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
-    """A straight line."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
 def rectangle(x: float, y: float, width: float, height: float, class_: str) -> Markup:
-    """A rectangle; never of negative size."""
+    """Return a rectangle; sizes below 0 are 0."""
     return element("rect", x=x, y=y, width=max(0.0, width), height=max(0.0, height), class_=class_)
 
 
 def polyline(points: Iterable[tuple[float, float]], class_: str) -> Markup:
-    """A line through points."""
     return element("polyline", points=" ".join(f"{_write(x)},{_write(y)}" for x, y in points), class_=class_)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers from low to high onto places from start to end."""
+    """Maps numbers from low to high to places from start to end."""
 
     low: float
     high: float
@@ -63,7 +61,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """The place of a number; what lies outside stays at the border."""
+        """Return the place of a number; numbers outside are placed at the border."""
         if self.high <= self.low:
             return (self.start + self.end) / 2
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
@@ -71,7 +69,7 @@ class Scale:
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between low and high, at most so many."""
+    """Return round numbers between low and high, at most `most` of them."""
     if not high > low:
         return [low]
     step = 10.0 ** math.floor(math.log10((high - low) / most))
@@ -85,26 +83,24 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def tick_words(values: Sequence[float]) -> list[str]:
-    """Ticks with as many decimals as they need, and no more."""
+    """Write ticks with as many decimals as they need, and no more."""
     places = next((p for p in range(6) if all(math.isclose(round(v, p), v, abs_tol=1e-9) for v in values)), 6)
     return [f"{value + 0.0:,.{places}f}" for value in values]
 
 
 def axis(scale: Scale, y: float, words: str) -> Markup:
-    """A horizontal axis with ticks, numbers and what they count."""
+    """Return a horizontal axis with ticks, numbers and a label."""
     values = ticks(scale.low, scale.high)
     parts = [line(scale.start, y, scale.end, y, "axis")]
-    for value, told in zip(values, tick_words(values), strict=True):
-        parts += [
-            line(scale(value), y, scale(value), y + 4, "axis"),
-            text(scale(value), y + 17, told, "tick", "middle"),
-        ]
+    for value, label in zip(values, tick_words(values), strict=True):
+        x = scale(value)
+        parts += [line(x, y, x, y + 4, "axis"), text(x, y + 17, label, "tick", "middle")]
     parts.append(text((scale.start + scale.end) / 2, y + 35, words, "label", "middle"))
     return Markup("").join(parts)
 
 
 def _write(value: str | float) -> str:
-    """Numbers with one decimal at most: a tenth of a pixel is enough. Adding 0 turns -0 into 0."""
+    """Write numbers with one decimal at most: a tenth of a pixel is enough. Adding 0 turns -0 into 0."""
     return value if isinstance(value, str) else f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
 
 
@@ -113,16 +109,15 @@ STRIP = 46.0
 
 
 def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
-    """A bar of all records alone in the sample, and in it those alone in the population."""
+    """Draw a bar of all records alone in the sample, and in it those alone in the population."""
     whole = source.sample_uniques.value
     if not whole or tau1.mean is None or tau1.high is None or tau1.low is None:
         return None
-    # Rounding of the whole must not push the part beyond it.
+    # The whole is rounded, so the part may be larger.
     scale = Scale(0.0, max(float(whole), tau1.high), 0.0, 800.0)
-    told = f"Of {source.sample_uniques.text} records alone in the sample, about {tau1.text} are alone in the population"
     return picture(
         26.0,
-        told,
+        f"Of {source.sample_uniques.text} records alone in the sample, about {tau1.text} are alone in the population",
         rectangle(0.5, 0.5, 799.0, 17.0, "whole"),
         rectangle(0.5, 0.5, scale(tau1.mean), 17.0, "part"),
         rectangle(scale(tau1.low), 20.0, scale(tau1.high) - scale(tau1.low), 6.0, "range"),
@@ -132,27 +127,20 @@ def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
 
 
 def draw_distribution(found: Distribution) -> Markup:
-    """The posterior: bars inside the interval are full, those outside pale."""
+    """Draw the predictive distribution: bars inside the interval are dark, those outside pale."""
     edges, shares = found.edges, found.shares
     low, high = _ends(found.estimate)
     scale = Scale(min(edges[0], low), max(edges[-1], high), MARGIN, WIDTH - MARGIN)
     bottom, top = 150.0, 46.0
     tallest = max(shares) or 1.0
-    # A bar belongs to the interval when its middle does; bars of counts are centred on the counts.
+    # A bar is inside when its middle or a limit is: bars of counts are centred on the counts.
     bars = []
     for left, right, share in zip(edges[:-1], edges[1:], shares, strict=True):
         height = share / tallest * (bottom - top)
         inside = low <= (left + right) / 2 <= high or (left <= low <= right) or (left <= high <= right)
-        gap = min(1.0, (scale(right) - scale(left)) / 4)
-        bars.append(
-            rectangle(
-                scale(left),
-                bottom - height,
-                scale(right) - scale(left) - gap,
-                height,
-                "inside" if inside else "outside",
-            )
-        )
+        wide = scale(right) - scale(left)
+        class_ = "inside" if inside else "outside"
+        bars.append(rectangle(scale(left), bottom - height, wide - min(1.0, wide / 4), height, class_))
     mean = found.estimate.mean or 0.0
     words = f"{percent(found.level)} between {number(low)} and {number(high)}"
     middle = min(max(scale((low + high) / 2), 100.0), WIDTH - 100.0)
@@ -170,7 +158,7 @@ def draw_distribution(found: Distribution) -> Markup:
 
 
 def draw_traces(found: ChainsPicture) -> Markup:
-    """One strip for each chain, all on one scale: they should look alike, without a trend."""
+    """Draw a trace for each chain, all on one scale."""
     values = [value for chain in found.chains for value in chain.trace]
     low, high = min(values), max(values)
     longest = max(len(chain.trace) for chain in found.chains)
@@ -189,14 +177,14 @@ def draw_traces(found: ChainsPicture) -> Markup:
     bottom = len(found.chains) * (STRIP + 20.0) + 18.0
     return picture(
         bottom + 6.0,
-        f"Draws of {found.name} in the order in which they were made, chain by chain",
+        f"Draws of {found.name} in order, chain by chain",
         *parts,
         text(WIDTH / 2 + 16, bottom, f"draws, first to last ({found.draws:,})", "label", "middle"),
     )
 
 
 def draw_ranks(found: ChainsPicture) -> Markup:
-    """How each chain's draws rank among all: level bars at the dashed line when chains agree."""
+    """Draw the ranks of each chain's draws among all: bars near the dashed line when chains agree."""
     bins = len(found.chains[0].ranks)
     tallest = max(2.0 / bins, max(share for chain in found.chains for share in chain.ranks))
     wide = (WIDTH - MARGIN - 44.0) / bins
@@ -204,7 +192,7 @@ def draw_ranks(found: ChainsPicture) -> Markup:
     for place, chain in enumerate(found.chains):
         top = place * (STRIP + 20.0) + 20.0
         up = Scale(0.0, tallest, top + STRIP, top)
-        parts += [text(44.0, top - 6.0, chain.label, "label")]
+        parts.append(text(44.0, top - 6.0, chain.label, "label"))
         parts += [
             rectangle(44.0 + k * wide, up(share), wide - 1.0, top + STRIP - up(share), "inside")
             for k, share in enumerate(chain.ranks)
@@ -216,14 +204,14 @@ def draw_ranks(found: ChainsPicture) -> Markup:
     bottom = len(found.chains) * (STRIP + 20.0) + 18.0
     return picture(
         bottom + 6.0,
-        f"Ranks of {found.name}, chain by chain, with the line at which all would be equal",
+        f"Ranks of {found.name}, chain by chain, with the line at which all chains would be equal",
         *parts,
         text(WIDTH / 2 + 16, bottom, "rank among all draws, lowest to highest", "label", "middle"),
     )
 
 
 def draw_agreement(found: ChainsPicture, together: Estimate) -> Markup:
-    """Each chain's own estimate under that of all."""
+    """Draw each chain's own estimate below that of all chains."""
     rows = [("All chains", together), *((chain.label, chain.own) for chain in found.chains)]
     lows, highs = zip(*(_ends(own) for _, own in rows), strict=True)
     pad = 0.05 * (max(highs) - min(lows)) or 0.5
@@ -248,7 +236,7 @@ def draw_agreement(found: ChainsPicture, together: Estimate) -> Markup:
 
 
 def draw_check(row: CheckRow) -> Markup:
-    """What the model expects as a range, what the file has as a diamond."""
+    """Draw what the model expects as a bar, and what the file has as a diamond."""
     low, high = _ends(row.expected)
     seen = [low, high] if row.observed.value is None else [low, high, float(row.observed.value)]
     pad = 0.15 * (max(seen) - min(seen)) or 0.5
@@ -256,16 +244,14 @@ def draw_check(row: CheckRow) -> Markup:
     marks = [line(scale(low), 12.0, scale(high), 12.0, "band")]
     if row.observed.value is not None:
         marks.append(_mark(scale(float(row.observed.value)), 12.0, "diamond"))
-    told = f"{row.name}: the file has {row.observed.text}, the model expects {number(low)} to {number(high)}"
-    return picture(24.0, told, *marks, width=160.0)
+    description = f"{row.name}: the file has {row.observed.text}, the model expects {number(low)} to {number(high)}"
+    return picture(24.0, description, *marks, width=160.0)
 
 
-def draw_bar(share: float, told: str) -> Markup:
-    """A bar for one row of a table, from nothing to all."""
-    wide = 100.0 * min(max(share, 0.0), 1.0)
-    return picture(
-        12.0, told, rectangle(0.0, 0.0, 100.0, 12.0, "whole"), rectangle(0.0, 0.0, wide, 12.0, "part"), width=100.0
-    )
+def draw_bar(share: float, description: str) -> Markup:
+    """Draw a bar for one row of a table, from none to all."""
+    part = rectangle(0.0, 0.0, 100.0 * min(max(share, 0.0), 1.0), 12.0, "part")
+    return picture(12.0, description, rectangle(0.0, 0.0, 100.0, 12.0, "whole"), part, width=100.0)
 
 
 def _mark(x: float, y: float, shape: str) -> Markup:

@@ -1,4 +1,4 @@
-"""From draws and risks to what is drawn: bins, thinned traces, ranks. No mark of a picture is a record."""
+"""What pictures show: bins, thinned traces, ranks, counts by risk. No mark of a picture is a record."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ OF_WHAT = {"tau1": "records alone in the population", "tau2": "records matched t
 def draw_distributions(
     blocks: Mapping[str, Any], estimates: Mapping[str, Estimate], level: float
 ) -> tuple[Distribution, ...]:
-    """The predictive distributions of tau1 and tau2; blocks: of summary.json."""
+    """Return the predictive distributions of tau1 and tau2. blocks: of summary.json."""
     return tuple(
         Distribution(name, OF_WHAT[name], estimates[name], level, tuple(bins["edges"]), tuple(bins["shares"]))
         for name in OF_WHAT
@@ -34,7 +34,7 @@ def draw_distributions(
 
 
 def draw_chains(draws: Draws, block: Mapping[str, Any]) -> tuple[ChainsPicture, ...]:
-    """Traces and ranks of E(tau | parameters), in which agreement shows best; own estimates are of tau itself.
+    """Return traces and ranks of E(tau | parameters), which show agreement best, and each chain's estimate of tau.
 
     block: `convergence` of summary.json.
     """
@@ -63,7 +63,7 @@ def draw_chains(draws: Draws, block: Mapping[str, Any]) -> tuple[ChainsPicture, 
 
 
 def average_ranks(values: Floats) -> Floats:
-    """Ranks among all draws of all chains, from just above 0 to the number of draws; equal values share theirs."""
+    """Return ranks among the draws of all chains; equal values share their average rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2.0
     ranks: Floats = middle[place].reshape(values.shape)
@@ -71,7 +71,7 @@ def average_ranks(values: Floats) -> Floats:
 
 
 def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
-    """How many sample uniques have which risk."""
+    """Count sample uniques by their risk."""
     alone = records["sample_unique"].to_numpy() == 1
     counts = {}
     for name in ("r1", "r2"):
@@ -84,7 +84,7 @@ def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
 
 
 def list_riskiest(records: pl.DataFrame) -> tuple[RecordRow, ...]:
-    """The rows at most risk, by number; only for the owner."""
+    """Return the row numbers and risks of the riskiest records; only for the owner."""
     alone = records.filter((pl.col("sample_unique") == 1) & pl.col("r1").is_not_null())
     worst = alone.sort(["r1", "r2", "row"], descending=[True, True, False]).head(MOST_RECORDS)
     return tuple(

@@ -1,4 +1,4 @@
-"""The page: one file without scripts, without anything from elsewhere, and a policy that says so to the browser."""
+"""The page: one file that has no scripts and loads nothing, and a content security policy that enforces it."""
 
 import base64
 import hashlib
@@ -19,34 +19,23 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(content: Content) -> str:
-    """Write the content as one HTML page."""
+    """Return the content as one HTML page."""
     style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
-    page: str = (
-        make_environment()
-        .get_template("report.html")
-        .render(
-            content=content,
-            # The hash in the policy is of these very characters between the tags.
-            style=Markup(style),
-            policy=f"default-src 'none'; style-src '{hash_source(style)}'; base-uri 'none'; form-action 'none'",
-        )
-    )
-    return page
+    # The policy allows exactly these characters between the style tags.
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    template = make_environment().get_template("report.html")
+    return template.render(content=content, style=Markup(style), policy=policy)
 
 
 def content_json(content: Content) -> str:
-    """The same content for a program."""
+    """Return the content for a program."""
     return json_text(asdict(content))
-
-
-def hash_source(text: str) -> str:
-    """The hash by which a policy allows exactly this text."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @cache
 def make_environment() -> Environment:
-    """Everything is escaped, and a name that is not in the content is an error."""
+    """Return an environment that escapes everything and refuses names that are not in the content."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

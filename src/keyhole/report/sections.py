@@ -1,6 +1,6 @@
 """The blocks of summary.json as typed sections. A block that is absent gives an absent section.
 
-Texts that other modules wrote for the owner may quote counts; a safe report says the same in its own words.
+Messages in summary.json are for the owner and may quote counts, so a safe report has its own wording.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from keyhole.report.content import (
     VariableRisk,
     round_population,
 )
-from keyhole.words import clean_name, number, percent, plural, two_digits
+from keyhole.words import as_flags, clean_name, number, percent, plural, two_digits
 
 Block = Mapping[str, Any]
 
@@ -30,20 +30,25 @@ MOST_CATEGORIES = 20
 MISSING = {
     "category": "a blank value is a category of its own, since an intruder can see that it is blank",
     "drop": "records with a blank value of a key were left out",
-    "model": "a blank value is taken as not known, as likely to be missing whatever it is (missing at random). The "
+    "model": "a blank value is unknown, and what it is does not affect whether it is missing (missing at random). The "
     "cell of a record is all combinations that agree with the values it has; a record is alone in the sample when no "
     "other record agrees with it on all the values that both have",
 }
 
 
+def message(text: str) -> str:
+    """Return a message of the library as a report shows it."""
+    return as_flags(clean_name(text))
+
+
 def estimate(block: Block) -> Estimate:
-    """A mean with its interval."""
+    """Return a mean with its interval."""
     mean, (low, high) = block["mean"], block["interval"]
     return Estimate(mean, low, high, f"{number(mean)} ({number(low)} to {number(high)})")
 
 
 def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
-    """What was read. The number of categories may hang on single records, so a safe report leaves it out."""
+    """Describe the file. The number of cells may depend on single records, so a safe report leaves it out."""
     population = f"{source['population']:,}"
     if kind == "safe":
         population = f"about {round_population(source['population'], source['used']):,}"
@@ -61,18 +66,18 @@ def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
 
 
 def _undecided(source: Block, rule: Rule) -> str:
-    """Records of which the file cannot say whether they are alone."""
+    """Count the records for which blank values leave open whether they are alone."""
     if "undecided" not in source:
         return ""
     return (
         f". Records with a missing value: {rule(source['records_with_missing']).in_a_sentence}. Further records that "
-        "may be alone, because everybody who agrees with them lacks a value that they have: "
-        f"{rule(source['undecided']).in_a_sentence}; tau1 and tau2 leave these out"
+        "may be alone, because every record that agrees with them lacks a value that they have: "
+        f"{rule(source['undecided']).in_a_sentence}; tau1 and tau2 exclude these"
     )
 
 
 def describe_variables(block: Block | None, kind: Kind, rule: Rule) -> tuple[VariableRisk, ...]:
-    """Variables, those that cause most of the risk first. Categories are for the owner."""
+    """Describe the variables, in decreasing order of the risk due to them. Categories are for the owner."""
     if not block:
         return ()
     found = [
@@ -98,29 +103,23 @@ def _categories(items: Any, rule: Rule) -> tuple[Category, ...]:
 
 
 def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> tuple[Threshold, ...]:
-    """What is left when the riskiest records go.
+    """Describe what remains without the riskiest records.
 
-    The difference of two rows is the risk of the records between them, so a safe report tells a row only when enough
-    records are taken out, since the last row that was told too, and enough are left.
+    The difference of two rows is the risk of the records between them. A safe report therefore shows a row only when
+    enough records are taken out, both in total and since the last row shown, and enough are left.
     """
     found, last = [], 0
     for item in sorted(items or (), key=lambda item: -float(item["above"])):
         records = rule(item["records"])
-        told = kind == "internal" or _far_apart(records.value, last, uniques.value)
-        last = records.value if told and records.value is not None else last
-        found.append(
-            Threshold(
-                above=item["above"],
-                records=records,
-                tau1=float(item["tau1_after"]) if told else None,
-                tau2=float(item["tau2_after"]) if told else None,
-            )
-        )
+        shown = kind == "internal" or _far_apart(records.value, last, uniques.value)
+        last = records.value if shown and records.value is not None else last
+        tau1, tau2 = (float(item[f"{tau}_after"]) if shown else None for tau in ("tau1", "tau2"))
+        found.append(Threshold(item["above"], records, tau1, tau2))
     return tuple(found)
 
 
 def _far_apart(records: int | None, last: int, whole: int | None) -> bool:
-    """Rounded counts that differ by this much differ by at least SMALLEST before rounding."""
+    # Rounded counts that differ by this much differ by at least SMALLEST before rounding.
     if records is None or whole is None:
         return False
     apart = SMALLEST + STEP
@@ -128,62 +127,57 @@ def _far_apart(records: int | None, last: int, whole: int | None) -> bool:
 
 
 def describe_households(block: Block | None, rule: Rule) -> str | None:
-    """Households with at least one person at risk."""
+    """Describe how many households have at least one member at risk."""
     if not block:
         return None
-    told = f"Households in the file: {rule(block.get('count', block.get('households'))).in_a_sentence}."
+    text = f"Households in the file: {rule(block.get('count', block.get('households'))).in_a_sentence}."
     if block.get("with_sample_unique") is not None:
-        told += f" With a member alone in the sample: {rule(block['with_sample_unique']).in_a_sentence}."
+        text += f" With a member alone in the sample: {rule(block['with_sample_unique']).in_a_sentence}."
     expected = block.get("with_population_unique")
     expected_words = number(block["expected"]) if expected is None else estimate(expected).text
-    return f"{told} With a member alone in the population: about {expected_words}."
+    return f"{text} With a member alone in the population: about {expected_words}."
 
 
 def describe_impossible(block: Block | None, kind: Kind, rule: Rule) -> Impossible:
-    """Rules in words. Rules come from a document, not from the records, so their number is told as it is.
+    """Describe the rules. They come from a document, not from the records, so their number is shown as it is.
 
-    But "not 3" is told by the categories that there are. Where these are known from the records alone, and not from a
-    codebook, a safe report leaves the rule out.
+    But the words of a rule such as "not 3" list the other categories. Where these are known from the records alone, and
+    not from a codebook, a safe report leaves the rule out.
     """
     if block is None:
         return Impossible(
             False,
             "No rules were given: every combination of categories was taken as possible. If some cannot exist, such "
-            "as a married child, people look more alone than they are.",
+            "as a married child, the model overestimates uniqueness.",
             (),
         )
     exclude = "excludes" if block["rules"] == 1 else "exclude"
-    told = f"{plural(block['rules'], 'rule')} {exclude} {percent(block['share'])} of all combinations."
+    text = f"{plural(block['rules'], 'rule')} {exclude} {percent(block['share'])} of all combinations."
     if block.get("p0") is not None:
-        told += f" The model would have put {percent(block['p0'])} of people there (p0); it was kept from it exactly."
+        text += f" Before they are excluded, the model gives them a probability of {percent(block['p0'])} (p0)."
     left_out = rule(block.get("left_out") or 0)
     if left_out.value:
-        told += f" Records left out because they contradict a rule: {left_out.text}."
+        text += f" Records left out because they contradict a rule: {left_out.text}."
     words, declared = block.get("words") or (), block.get("words_declared") or ()
-    listed = [told for told, safe in zip_longest(words, declared) if told is not None and (safe or kind == "internal")]
+    listed = [rule for rule, safe in zip_longest(words, declared) if rule is not None and (safe or kind == "internal")]
     if words and len(listed) < block["rules"]:
         which = ", those whose categories all come from a codebook" if len(listed) < len(words) else ""
-        told += f" Listed below: {len(listed)} of them{which}."
-    return Impossible(True, told, tuple(map(clean_name, listed)))
+        text += f" Listed below: {len(listed)} of them{which}."
+    return Impossible(True, text, tuple(map(clean_name, listed)))
 
 
 def describe_comparators(found: Any, uniques: Count) -> tuple[Comparator, ...]:
-    """Other estimators, each with what it can give; none where their figures would tell a count that is not shown."""
+    """Describe other estimators; none where their figures would reveal a count that is not shown."""
     if not found or uniques.value is None:
         return ()
     return tuple(
         Comparator(
-            clean_name(item["name"]),
-            _compared(item, "tau1"),
-            _compared(item, "tau2"),
-            clean_name(item.get("assumes") or ""),
+            clean_name(item["name"]), _mean(item, "tau1"), _mean(item, "tau2"), clean_name(item.get("assumes") or "")
         )
         for item in found
     )
 
 
-def _compared(item: Block, name: str) -> str:
-    found = item.get(name)
-    if not found or found.get("mean") is None:
-        return "not given"
-    return two_digits(found["mean"])
+def _mean(item: Block, tau: str) -> str:
+    mean = (item.get(tau) or {}).get("mean")
+    return "not given" if mean is None else two_digits(mean)
