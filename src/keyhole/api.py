@@ -71,7 +71,7 @@ def settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tup
     if not drop:
         raise RulesError(
             f"{describe_contradictions(found)}. Correct the rules or the records, "
-            "or leave the records out with --drop-contradictions."
+            "or leave the records out with `drop_contradictions`."
         )
     kept = np.ones(len(microdata.codes), dtype=np.bool_)
     kept[found.records] = False

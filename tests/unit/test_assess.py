@@ -144,7 +144,7 @@ def test_fraction_gives_the_population():
 def test_contradicted_rules_are_refused_or_the_records_left_out(tmp_path):
     rules = tmp_path / "rules.yaml"
     rules.write_text("impossible:\n  - {A: [2], B: [y]}\n")
-    with pytest.raises(RulesError, match=r"row 3.*--drop-contradictions"):
+    with pytest.raises(RulesError, match=r"row 3.*`drop_contradictions`"):
         keyhole.assess(FRAME, "A,B", population=5, zeros=rules)
     found = keyhole.assess(FRAME, "A,B", population=4, zeros=rules, drop_contradictions=True)
     assert found.records["used"].to_list() == [1, 1, 0, 1, 1]

@@ -87,11 +87,11 @@ def test_two_groups_that_have_settled(rng):
         "by chains 1 and 3; about 30 (",
         "by chains 2 and 4",
         f"Until then use {upper} as the upper limit of tau1, the largest of any chain",
-        "--chains 8",
+        "`chains` 8",
     ):
         assert told in found.message
     # What is known comes before what is missing, and that before what to do.
-    parts = ("So far the mean", "give different estimates", "Until then use", "--chains 8")
+    parts = ("So far the mean", "give different estimates", "Until then use", "`chains` 8")
     places = [found.message.index(part) for part in parts]
     assert places == sorted(places)
     assert "\n" not in found.message
@@ -162,7 +162,7 @@ def test_chains_that_still_move_have_not_met(rng):
     assert found.disagree
     assert not any(group.settled for group in found.groups)
     assert "the chains have not met yet" in found.message
-    assert found.message.endswith("Allow more with --max-sweeps, or leave it out.")
+    assert found.message.endswith("Allow more with `max_sweeps`, or leave it out.")
 
 
 def test_one_chain_alone_is_no_proof(rng):
@@ -171,7 +171,7 @@ def test_one_chain_alone_is_no_proof(rng):
     assert found.modes == 1
     assert found.message.startswith("NOT CONVERGED. So far the mean of tau1 is ")
     assert "One chain alone cannot show that it has converged." in found.message
-    assert found.message.endswith("Use --chains 4.")
+    assert found.message.endswith("Use `chains` 4.")
 
 
 def test_many_groups_are_told_in_one_clause(rng):

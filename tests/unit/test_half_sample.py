@@ -101,8 +101,8 @@ def test_impossible_combinations_without_rules_are_noticed():
     found = keyhole.assess(frame, "A,B,C,D,E", population=30_000, **settings).summary["fit"]
     assert not found["ok"]
     assert found["unseen_pairs"]["observed"] > found["unseen_pairs"]["predicted"]["interval"][1]
-    assert "--prior adaptive" in found["message"]
-    assert "--zeros" in found["message"]
+    assert "`prior` adaptive" in found["message"]
+    assert "`zeros`" in found["message"]
 
 
 def test_the_screen_shows_both_checks(tmp_path, monkeypatch, capsys):

@@ -199,7 +199,7 @@ def test_the_message_ends_with_the_remedy(rng):
 
 
 def test_python_is_warned_of_what_has_not_converged():
-    with pytest.warns(keyhole.NotConvergedWarning, match=r"^NOT CONVERGED.*Use --chains 4\.$") as told:
+    with pytest.warns(keyhole.NotConvergedWarning, match=r"^NOT CONVERGED.*Use `chains` 4\.$") as told:
         found = keyhole.assess(make_frame(), "A,B,C,D", population=600, chains=1, max_sweeps=60)
     assert (found.grade, found.converged) == ("not converged", False)
     assert [str(warning.message) for warning in told] == [found.diagnosis.message]

@@ -77,7 +77,7 @@ def check_output(folder: Path) -> None:
     with explained(folder):
         if os.path.lexists(folder):
             if not folder.is_dir():
-                raise OutputError(f"{folder} is a file: choose another folder with --out.")
+                raise OutputError(f"{folder} is a file: choose another folder with `out`.")
             _refuse_strangers(folder)
         place = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
         os.rmdir(tempfile.mkdtemp(prefix=".keyhole-", dir=place))
@@ -169,10 +169,10 @@ def _refuse_strangers(folder: Path) -> None:
     ours = {CHECKPOINT, LOCK, *(OUTPUTS if (folder / LOCK).exists() else ())}
     strangers = [path for path in folder.iterdir() if path.name not in ours and not _is_staging(path, folder)]
     if strangers and not _is_result(folder):
-        raise OutputError(f"{folder} holds other files: choose a new or empty folder with --out.")
+        raise OutputError(f"{folder} holds other files: choose a new or empty folder with `out`.")
     found = folder.stat()
     if found.st_uid != os.getuid() and found.st_mode & 0o022:
-        raise OutputError(f"others can write to {folder}, which is not yours: choose another with --out.")
+        raise OutputError(f"others can write to {folder}, which is not yours: choose another with `out`.")
 
 
 def sweep_staging(folder: Path) -> None:

@@ -166,15 +166,15 @@ def describe_remedy(verdict: Verdict) -> str:
         case "none":
             return ""
         case "chains":
-            return "Use --chains 4."
+            return "Use `chains` 4."
         case "sweeps":
-            return "Allow more with --max-sweeps, or leave it out."
+            return "Allow more with `max_sweeps`, or leave it out."
         case "model":
             return (
-                "Use more chains (--chains 8) and more time (--time-limit), or fewer or coarser keys, or state "
-                "impossible combinations (--zeros)."
+                "Use more chains (`chains` 8) and more time (`time_limit`), or fewer or coarser keys, or state "
+                "impossible combinations (`zeros`)."
             )
-    return f"{likely}Allow more with --time-limit."
+    return f"{likely}Allow more with `time_limit`."
 
 
 def name_chains(n: dict[str, Any]) -> str:
@@ -305,12 +305,12 @@ def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> 
     """The remedies in the order in which they usually help."""
     steps = [] if finished else ["run longer, for the chains do not agree and this may be why"]
     if settings.prior == "paper":
-        steps.append("use --prior adaptive, which learns what 'paper' fixes")
+        steps.append("use `prior` adaptive, which learns what 'paper' fixes")
     if settings.model == "mixed":
-        steps.append("use --model hdp, or more --profiles")
+        steps.append("use `model` hdp, or more `profiles`")
     if not rules:
-        steps.append("say which combinations cannot exist (--zeros; `keyhole zeros suggest` lists candidates)")
+        steps.append("say which combinations cannot exist (`zeros`; `keyhole zeros suggest` lists candidates)")
     elif unseen.observed > unseen.predicted.interval[1]:
         steps.append("look for impossible combinations that the rules miss (`keyhole zeros suggest`)")
-    steps.append("see with --self-check how far off the estimate is on half of the file")
+    steps.append("see with `self_check` how far off the estimate is on half of the file")
     return f"What to do: {'; '.join(steps)}."

@@ -77,7 +77,7 @@ def open_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise OutputError(f"{folder} is not a folder of your own: remove it, or choose another with --out.")
+        raise OutputError(f"{folder} is not a folder of your own: remove it, or choose another with `out`.")
     folder.chmod(0o700)
 
 
@@ -122,7 +122,7 @@ def read_newest(folder: Path) -> Generation | None:
         except DamagedError:
             older = True
     if sides:
-        raise OutputError(f"no checkpoint in {folder} is usable, all are damaged: leave --resume out to start anew.")
+        raise OutputError(f"no checkpoint in {folder} is usable, all are damaged: leave `resume` out to start anew.")
     return None
 
 

@@ -166,7 +166,7 @@ def restore_run(generation: Generation, folder: Path, problem: Problem, settings
         _refuse_others(saved, folder, problem, settings)
         chains = [_restore_chain(c, generation, saved, problem) for c in range(settings.chains)]
     except (DamagedError, ValidationError, KeyError, ValueError, TypeError, IndexError, OverflowError):
-        raise OutputError(f"the checkpoint in {folder} is damaged: leave --resume out to start anew.") from None
+        raise OutputError(f"the checkpoint in {folder} is damaged: leave `resume` out to start anew.") from None
     return Resumed(chains, saved.round, saved.seconds)
 
 
@@ -181,7 +181,7 @@ def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Se
         what = "other data, keys, population or rules"
     else:
         return
-    raise OutputError(f"the run kept in {folder} was made with {what}: leave --resume out to start anew.")
+    raise OutputError(f"the run kept in {folder} was made with {what}: leave `resume` out to start anew.")
 
 
 def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> ChainHistory:

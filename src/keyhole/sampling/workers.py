@@ -86,7 +86,7 @@ def stoppable() -> Iterator[None]:
 
 
 THREAD_NAME = "keyhole-chain"
-NO_DASK = "--scheduler with an address needs Dask: pip install 'keyhole[cluster]'."
+NO_DASK = "`scheduler` with an address needs Dask: pip install 'keyhole[cluster]'."
 
 Task = tuple[ChainState, int, tuple[int, int], float]
 """ChainState, wanted draws, strides and seconds of a block."""
