@@ -33,6 +33,11 @@ ONLY = {"kernels": {"kernels"}, "classical": {"classical", "data", "errors", "wo
 EXCEPTIONS = {("data", "keyhole.kernels.state")}
 
 
+def home(name: str) -> str:
+    """The module behind `from keyhole import name`."""
+    return keyhole._HOME.get(name, f"keyhole.{name}")
+
+
 def imports(path: Path) -> list[str]:
     """Every module of keyhole that the file imports, at the top, in functions and for type checkers."""
     found = []
@@ -41,9 +46,7 @@ def imports(path: Path) -> list[str]:
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found += [
-                f"{node.module}.{alias.name}" if node.module == "keyhole" else str(node.module) for alias in node.names
-            ]
+            found += [home(alias.name) if node.module == "keyhole" else str(node.module) for alias in node.names]
     return [name for name in found if name.split(".")[0] == "keyhole"]
 
 

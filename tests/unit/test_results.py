@@ -132,7 +132,7 @@ def test_a_folder_with_other_files_is_left_alone(assessment, tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path, place):
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(OutputError, match="(--|`)out") as caught:
+    with pytest.raises(OutputError, match="`out`") as caught:
         check_output(tmp_path / place)
     assert "\n" not in str(caught.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
