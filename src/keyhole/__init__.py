@@ -1,10 +1,10 @@
-"""How many people in this file could be picked out? Disclosure risk of microdata, with honest intervals.
+"""How many people in this file could be identified? Disclosure risk of microdata, with intervals.
 
     import keyhole as kh
     a = kh.assess("survey.csv", keys=["AGE", "SEX"], population=953_076)
     a.tau1.mean, a.tau1.interval
 
-Names are imported on first use: `import keyhole` itself is free.
+Names are imported on first use: `import keyhole` itself loads next to nothing.
 """
 
 import importlib
@@ -14,6 +14,8 @@ from keyhole._version import __version__
 
 if TYPE_CHECKING:
     from keyhole.api import assess
+    from keyhole.demo import Simulation, simulate
+    from keyhole.diagnostics.gates import Gate
     from keyhole.errors import (
         CodebookError,
         InputError,
@@ -22,38 +24,70 @@ if TYPE_CHECKING:
         OutputError,
         RulesError,
         SettingsError,
+        Stopped,
     )
+    from keyhole.evaluation import Outcome, compare, validate
     from keyhole.results import Assessment, load
+    from keyhole.risk import Diagnosis, Expected, Measure, ReleaseRisk, Verdict
+    from keyhole.sampling import Notice, Progress
     from keyhole.settings import Settings
-
-__all__ = [
-    "Assessment",
-    "CodebookError",
-    "InputError",
-    "KeyholeError",
-    "NotConvergedWarning",
-    "OutputError",
-    "RulesError",
-    "Settings",
-    "SettingsError",
-    "__version__",
-    "assess",
-    "load",
-]
 
 _HOME = {
     "Assessment": "keyhole.results",
     "CodebookError": "keyhole.errors",
+    "Diagnosis": "keyhole.risk",
+    "Expected": "keyhole.risk",
+    "Gate": "keyhole.diagnostics.gates",
     "InputError": "keyhole.errors",
     "KeyholeError": "keyhole.errors",
+    "Measure": "keyhole.risk",
     "NotConvergedWarning": "keyhole.errors",
+    "Notice": "keyhole.sampling",
+    "Outcome": "keyhole.evaluation",
     "OutputError": "keyhole.errors",
+    "Progress": "keyhole.sampling",
+    "ReleaseRisk": "keyhole.risk",
     "RulesError": "keyhole.errors",
     "Settings": "keyhole.settings",
     "SettingsError": "keyhole.errors",
+    "Simulation": "keyhole.demo",
+    "Stopped": "keyhole.errors",
+    "Verdict": "keyhole.risk",
     "assess": "keyhole.api",
+    "compare": "keyhole.evaluation",
     "load": "keyhole.results",
+    "simulate": "keyhole.demo",
+    "validate": "keyhole.evaluation",
 }
+
+__all__ = [
+    "Assessment",
+    "CodebookError",
+    "Diagnosis",
+    "Expected",
+    "Gate",
+    "InputError",
+    "KeyholeError",
+    "Measure",
+    "NotConvergedWarning",
+    "Notice",
+    "Outcome",
+    "OutputError",
+    "Progress",
+    "ReleaseRisk",
+    "RulesError",
+    "Settings",
+    "SettingsError",
+    "Simulation",
+    "Stopped",
+    "Verdict",
+    "__version__",
+    "assess",
+    "compare",
+    "load",
+    "simulate",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> Any:

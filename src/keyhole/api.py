@@ -1,5 +1,6 @@
 """From a file to an Assessment."""
 
+import hashlib
 import operator
 import time
 import warnings
@@ -7,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, SupportsIndex, cast
+from typing import Any, Literal, SupportsIndex, Unpack, cast
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from keyhole.risk.measures import find_certain, make_certain
 from keyhole.risk.release import Posterior
 from keyhole.sampling import OnProgress, run_chains
 from keyhole.sampling.trace import pad_draws
-from keyhole.settings import make_settings
+from keyhole.settings import Options, Settings, make_settings
 from keyhole.summary import Design, describe_input, describe_zeros, explain_risk, make_records, make_summary
-from keyhole.zeros import Zeros, describe_contradictions, find_contradictions, read_zeros
+from keyhole.zeros import RuleSource, Zeros, describe_contradictions, find_contradictions, read_zeros, rule_text
 
 
 def population_size(population: int | None, fraction: float | None, records: int) -> int:
@@ -58,9 +59,16 @@ def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
         )
 
 
-def read_rules(zeros: str | Path, microdata: Microdata) -> Zeros:
+def read_rules(zeros: RuleSource, microdata: Microdata) -> Zeros:
     """Read rules on the variables of these data."""
     return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
+
+
+def fingerprint_rules(zeros: RuleSource) -> str:
+    """Return the SHA-256 of a file of rules, or of rules given as values."""
+    return (
+        sha256(Path(zeros)) if isinstance(zeros, str | Path) else hashlib.sha256(rule_text(zeros).encode()).hexdigest()
+    )
 
 
 def settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tuple[Microdata, int]:
@@ -86,7 +94,7 @@ def assess(
     population: int | None = None,
     fraction: float | None = None,
     codebook: str | Path | Mapping[str, Any] | None = None,
-    zeros: str | Path | None = None,
+    zeros: RuleSource | None = None,
     *,
     weight: str | None = None,
     household: str | None = None,
@@ -101,22 +109,70 @@ def assess(
     executor: Executor | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
-    **settings: Any,
+    settings: Settings | None = None,
+    **options: Unpack[Options],
 ) -> Assessment:
     """Estimate the disclosure risk of a file or dataframe.
 
-    source: path of a file (CSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
-    of a database; keys: the columns an intruder could know. Give the population's size or the sampling fraction, or a
-    column of survey weights whose sum is the population; household: the column that tells households apart.
-    count, bands, user_missing: how the source is read (docs/files.md). Any option of `Settings` may follow.
-    self_check: fit half of the file too, and see how well it predicts the whole; a quarter of the time limit more.
-    executor: runs the chains, in place of threads; checkpoint: folder in which an unfinished run is kept, and
-    from which it goes on with resume=True.
+    Parameters
+    ----------
+    source
+        Path of a file (CSV, TSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
+        of a database.
+    keys
+        Key variables: the columns that an intruder could know, as a list or separated by commas.
+    population, fraction
+        Size of the population from which the records are a simple random sample, or the sampling fraction. Give one of
+        them, or `weight`.
+    codebook
+        Path, or mapping from keys to the categories that exist, in order.
+    zeros
+        Combinations that cannot exist: path of a table or YAML file, its content as a mapping, or a list of expressions
+        such as ``"AGE <= 15 and MARITAL == married"``.
+    weight
+        Column of survey weights; the population is their sum unless it is given.
+    household
+        Column that identifies households, whose risk is then reported too.
+    drop_contradictions
+        Leave out records that contradict `zeros` instead of refusing the rules.
+    self_check
+        Also fit half of the records and compare what it predicts with the whole file, in a quarter of the time limit
+        more.
+    allow_identifier
+        Keys to use although nearly every record has a value of its own.
+    query
+        SQL query whose result is the source.
+    count
+        Column that says for how many records a row stands.
+    bands
+        For numeric keys, limits or the width of bands, as in ``{"AGE": "5y"}``.
+    user_missing
+        Whether codes that SPSS, Stata or SAS files declare missing are categories ("keep") or blank.
+    on_progress
+        Called with a `Progress` or `Notice` while chains run.
+    executor
+        Runs the chains in place of threads.
+    checkpoint, resume
+        Folder in which an unfinished run is stored, and whether to continue the run that it holds.
+    settings, **options
+        Model, chains, time limit and so on: a `Settings`, or its fields as keyword arguments, which take precedence.
 
-    Warns with NotConvergedWarning unless the chains have reached one answer; `Assessment.grade` says how far they are.
+    Returns
+    -------
+    Assessment
+
+    Raises
+    ------
+    KeyholeError
+        If anything is wrong with the input; the message names what, where, and the remedy.
+
+    Warns
+    -----
+    NotConvergedWarning
+        Unless the chains have converged; `Assessment.grade` says how far they are.
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
-    chosen = make_settings(**settings)
+    chosen = make_settings(settings, **options)
     reading = SourceOptions(query, count, bands, user_missing)
     microdata = read_microdata(
         source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
@@ -176,7 +232,7 @@ def assess(
         draws=draws,
         profiles={} if trace is None else pad_draws(trace.draws),
         manifest=make_manifest(
-            microdata, people, chosen, None if zeros is None else sha256(Path(zeros)), started, seconds
+            microdata, people, chosen, None if zeros is None else fingerprint_rules(zeros), started, seconds
         )
         | {"design": {"weight": weight, "household": household}},
         _posterior=posterior,

@@ -8,7 +8,7 @@ tenants pay rent.
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -18,25 +18,64 @@ from keyhole.data import Variable
 from keyhole.errors import OutputError, SettingsError
 from keyhole.files import explained, json_text, write_text
 from keyhole.sampling.predictive import draw_population
-from keyhole.settings import make_settings
-from keyhole.zeros import read_zeros
+from keyhole.settings import Options, Settings, make_settings
+from keyhole.zeros import RuleSource, read_zeros
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
-    """A population and a simple random sample of it; columns K1, K2, ... with categories 1, 2, ..."""
+    """A population and a simple random sample of it; columns K1, K2, ... with categories 1, 2, ...
+
+    Attributes
+    ----------
+    population, sample : polars.DataFrame
+    codebook : dict
+        Categories of each key.
+    truth : dict
+        tau1 and tau2 of the sample, and the sizes.
+    """
 
     population: pl.DataFrame
     sample: pl.DataFrame
     codebook: dict[str, list[int]]
     truth: dict[str, Any]
 
+    def __repr__(self) -> str:
+        """Sizes only."""
+        return f"Simulation of {self.population.height:,} people, {self.sample.height:,} in the sample"
+
 
 def simulate(
-    levels: list[int], population: int, sample: int, zeros: str | Path | None = None, **settings: Any
+    levels: list[int],
+    population: int,
+    sample: int,
+    zeros: RuleSource | None = None,
+    settings: Settings | None = None,
+    **options: Unpack[Options],
 ) -> Simulation:
-    """Draw parameters from their prior, a population of possible people, and a sample without replacement."""
-    chosen = make_settings(**settings)
+    """Draw parameters from their prior, a population from the model, and a simple random sample of it.
+
+    Parameters
+    ----------
+    levels
+        Number of categories of each key.
+    population, sample
+        Number of people, and of those in the sample.
+    zeros
+        Combinations that do not occur, as in `assess`.
+    settings, **options
+        Model, prior and seed, as in `assess`.
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    KeyholeError
+        If the numbers or rules are invalid.
+    """
+    chosen = make_settings(settings, **options)
     if not levels or min(levels) < 2:
         raise SettingsError("`levels` must be numbers of categories, at least 2 each, for instance 5,2,6")
     if not 2 <= sample <= population:

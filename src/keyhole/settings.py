@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, TypedDict, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -94,10 +94,29 @@ class Settings(BaseModel):
         return self
 
 
-def make_settings(**options: Any) -> Settings:
-    """Check the options; a SettingsError lists all that are invalid."""
+class Options(TypedDict, total=False):
+    """The options of `Settings` as keyword arguments."""
+
+    model: Literal["hdp", "mixed"]
+    profiles: int
+    prior: Literal["adaptive", "paper"]
+    estimator: Literal["exact", "monte-carlo", "population"]
+    mc_draws: int
+    missing: Literal["category", "drop", "model"]
+    chains: int
+    seed: int
+    workers: int | None
+    scheduler: str
+    time_limit: float | str
+    target_ess: int
+    max_sweeps: int | None
+
+
+def make_settings(base: Settings | None = None, /, **options: Any) -> Settings:
+    """Return `base`, or the defaults, with these options; one SettingsError names all that is wrong."""
+    given = {} if base is None else {name: getattr(base, name) for name in base.model_fields_set}
     try:
-        return Settings(**options)
+        return Settings(**{**given, **options})
     except ValidationError as error:
         raise SettingsError("; ".join(_explain(dict(item)) for item in error.errors())) from None
 

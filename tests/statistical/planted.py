@@ -143,8 +143,8 @@ BUGS = (
     Bug(
         "V ratio inverted",
         "seats.py",
-        "seating[answers, tables + 1] / seating[answers, tables]",
-        "seating[answers, tables] / seating[answers, tables + 1]",
+        "eppf[answers, tables + 1] / eppf[answers, tables]",
+        "eppf[answers, tables] / eppf[answers, tables + 1]",
         SEATS,
     ),
     Bug(
@@ -248,8 +248,8 @@ BUGS = (
     Bug(
         "shorter records with the wrong V",
         "eppf.py",
-        "seating[f, m] = f * seating[f + 1, m] + seating[f + 1, m + 1]",
-        "seating[f, m] = f * seating[f + 1, m]",
+        "eppf[f, m] = f * eppf[f + 1, m] + eppf[f + 1, m + 1]",
+        "eppf[f, m] = f * eppf[f + 1, m]",
         SEATS,
     ),
 )

@@ -41,15 +41,15 @@ ZEROS_BUGS = (
     Bug(
         "box probability with the V of a whole record",
         "boxes.py",
-        "value += seating[size, b + 1]",
-        "value += seating[seating.shape[0] - 1, b + 1]",
+        "value += eppf[size, b + 1]",
+        "value += eppf[eppf.shape[0] - 1, b + 1]",
         COUNTS,
     ),
     Bug(
         "imputed people seated with the V of a whole record",
         "augmentation.py",
         SEAT_WEIGHT,
-        SEAT_WEIGHT.replace("seating[size, b]", "seating[seating.shape[0] - 1, b]"),
+        SEAT_WEIGHT.replace("eppf[size, b]", "eppf[eppf.shape[0] - 1, b]"),
         COUNTS,
     ),
     Bug(

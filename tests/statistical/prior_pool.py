@@ -23,10 +23,10 @@ class Pool(NamedTuple):
     level_start: NDArray[np.int64]
 
 
-def make_prior(finite: bool, adaptive: bool, proposals: int = 2) -> Prior:
+def make_prior(finite: bool, adaptive: bool) -> Prior:
     """The priors of docs/model.md section 2, without structural zeros."""
     pair = np.array([2.0, 1.0])
-    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, proposals, 0.5, 1, no_rules())
+    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, no_rules())
 
 
 def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) -> Pool:

@@ -59,6 +59,10 @@ STEPS: dict[str, tuple[int, ...]] = {
 }
 
 
+TUNING = Tuning(split_merge_proposals=2, membership_rate=0.5, label_passes=1)
+"""Every move comes in most sweeps."""
+
+
 def run_kernel(rng, records, prior, state, work, number):
     """Run the kernel of this number."""
     if number == SEATS:
@@ -90,7 +94,7 @@ def run_kernel(rng, records, prior, state, work, number):
     elif number == SEATING:
         fill_eppf(rng, records, prior, state, work)
     elif number == SWEEP:
-        run_sweep(rng, records, prior, Tuning(), state, work)
+        run_sweep(rng, records, prior, TUNING, state, work)
     elif number == MEMBERSHIPS:
         draw_memberships(rng, records, prior, state, work)
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from keyhole.kernels.state import Records, State, Tuning
+from keyhole.kernels.state import Records, State
 from keyhole.kernels.sweep import run_sweep
 from keyhole.sampling.start import empty_state, make_prior, make_state_work
 from tests.conftest import seed_from_name
 from tests.oracle.rejection import draw_file, draw_world
 from tests.statistical import running
 from tests.statistical.boxes import box_arrays, make_box_rules
-from tests.statistical.running import alone
+from tests.statistical.running import TUNING, alone
 
 LEVELS = (2, 3)
 BOXES = ({0: {0}, 1: {0, 1}}, {1: {2}, 0: {1}})
@@ -152,7 +152,7 @@ def test_the_parts_make_the_sweep(rng):
     for _ in range(5):
         for kernel in (before_imputing, draw_augmented_records, after_imputing):
             kernel(ours, records, bench.prior, state, work)
-        run_sweep(theirs, records, bench.prior, Tuning(), twin, work)
+        run_sweep(theirs, records, bench.prior, TUNING, twin, work)
     assert ours.random() == theirs.random()
     assert all(np.array_equal(a, b) for a, b in zip(state, twin, strict=True))
 
@@ -209,13 +209,13 @@ def test_sweeps_keep_the_prior(rng, name, sweeps):
 def test_a_sweep_that_ignores_the_rules_is_noticed(rng):
     """Negative control: the same files, sampled as if everything were possible."""
     bench = CASES["hdp paper"]
-    blind = make_prior("hdp", "paper", None, 2)
+    blind = make_prior("hdp", "paper")
     out = []
     for _ in range(4000):
         records, state, _ = bench.draw(rng)
         work = make_state_work(records, blind, CAPACITY)
         for _ in range(5):
-            run_sweep(rng, records, blind, Tuning(), state, work)
+            run_sweep(rng, records, blind, TUNING, state, work)
         out.append(quantities(records, state))
     assert smallest_p(prior_draws("hdp paper"), np.array(out)) < LEVEL
 

@@ -81,7 +81,7 @@ def test_a_run_stopped_again_and_again_ends_as_if_it_never_was(busy, tmp_path, r
 
 def test_a_run_with_rounds_and_thinning_resumes_bit_for_bit(busy, monkeypatch, tmp_path, rng):
     monkeypatch.setattr(rounds, "FIRST_LOOK", 10)
-    for module in ("history", "rounds"):
+    for module in ("trace", "runner"):
         monkeypatch.setattr(f"keyhole.sampling.{module}.KEPT_DRAWS", 6)
         monkeypatch.setattr(f"keyhole.sampling.{module}.risk_limit", lambda _: 9)
     whole = run(max_sweeps=240)

@@ -23,7 +23,7 @@ from keyhole.sampling.predict import predict
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import Settings, make_settings
 from tests.oracle import plain_cell_probability
-from tests.unit.test_coarser import LEVELS, OTHERS, RULES, make_posterior
+from tests.unit.test_release import LEVELS, OTHERS, RULES, make_posterior
 
 QUICK = {"chains": 2, "max_sweeps": 40, "seed": 4}
 

@@ -120,7 +120,7 @@ def test_the_attribution_has_the_envelope_over_chains(run, rng):
         unique = np.flatnonzero(run.records["sample_unique"].to_numpy())
         steps = SimpleNamespace(sweeps=60, thin=3, starts=(1, 5))
         shares, draws = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), steps)
-        assert draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.draws)))
+        assert draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.available)))
         told[grade] = shares
     for agree, apart in zip(told["converged"], told["not converged"], strict=True):
         assert agree.share_tau1 == apart.share_tau1
@@ -210,7 +210,7 @@ def test_python_is_warned_of_what_has_not_converged():
 def test_python_is_warned_of_what_is_only_usable(monkeypatch):
     import importlib
 
-    module = importlib.import_module("keyhole.assess")
+    module = importlib.import_module("keyhole.api")
     real = module.diagnose
 
     def nearly(trace: Trace):

@@ -45,10 +45,10 @@ def test_a_variable_with_a_million_categories_is_refused(monkeypatch):
 
 def test_a_limit_on_the_process_counts():
     code = (
-        "import resource; from pathlib import Path; from keyhole.sampling import estimate\n"
+        "import resource; from pathlib import Path; from keyhole.sampling import preflight\n"
         "used = int(Path('/proc/self/statm').read_text().split()[0]) * 4096\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000,) * 2)\n"
-        "print(estimate.free_memory())"
+        "print(preflight.free_memory())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 40_000_000 < int(done.stdout) <= 50_000_000

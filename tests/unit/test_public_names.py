@@ -1,9 +1,18 @@
 """`keyhole.__all__` is sorted, complete and cheap."""
 
+import ast
+import inspect
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
 
 import keyhole
+from keyhole.settings import Options, make_settings, option_names
 
 HEAVY = ("numba", "numpy", "polars", "scipy", "pydantic", "arviz_stats", "h5netcdf", "narwhals", "yaml", "jinja2")
 
@@ -15,10 +24,95 @@ def test_public_names_are_sorted_and_exist():
         assert getattr(keyhole, name) is not None
 
 
-def test_assess_is_the_function_although_a_module_has_its_name():
-    code = "import keyhole, keyhole.results, keyhole.commands.assess; print(callable(keyhole.assess))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"
+def test_names_that_type_checkers_see_are_those_that_are_imported():
+    tree = ast.parse(Path(keyhole.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen == keyhole._HOME
+    assert set(keyhole.__all__) == {*seen, "__version__"}
+
+
+PUBLIC = [getattr(keyhole, name) for name in keyhole.__all__ if inspect.isfunction(getattr(keyhole, name))]
+METHODS = [member for name, member in vars(keyhole.Assessment).items() if inspect.isfunction(member) and name[0] != "_"]
+
+
+@pytest.mark.parametrize("function", PUBLIC + METHODS, ids=lambda function: function.__qualname__)
+def test_public_functions_document_their_parameters(function):
+    """In numpydoc sections: every parameter, what is returned, and what is raised."""
+    text = inspect.getdoc(function)
+    sections = dict(zip(*[iter(re.split(r"^(\w+)\n-{3,}$", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    named = set(re.findall(r"^\*{0,2}(\w+)", sections.get("Parameters", ""), re.MULTILINE))
+    named |= {name.strip(" *") for line in re.findall(r"^\S.*,.*$", sections.get("Parameters", ""), re.MULTILINE)
+              for name in line.split(",")}  # fmt: skip
+    signature = inspect.signature(function)
+    assert {name for name in signature.parameters if name != "self"} <= named
+    assert ("Returns" in sections) == (signature.return_annotation not in ("None", None))
+    assert "Raises" in sections or function.__name__ == "report"
+
+
+def test_options_are_those_of_settings():
+    assert tuple(Options.__annotations__) == option_names()
+
+
+def test_settings_come_as_an_object_or_as_options():
+    base = make_settings(seed=5, chains=2)
+    assert make_settings(base, chains=3) == make_settings(seed=5, chains=3)
+    assert make_settings(base) == base
+
+
+@pytest.fixture(scope="module")
+def small() -> keyhole.Assessment:
+    frame = pl.DataFrame(
+        {"AGE": [str(70 + x % 7) for x in range(60)], "SEX": ["canary", "b", "c"] * 20, "W": range(60)}
+    )
+    return keyhole.assess(frame, "AGE,SEX", population=900, settings=make_settings(max_sweeps=20, chains=2))
+
+
+def test_a_representation_is_five_lines_and_holds_nothing_of_a_record(small):
+    text = repr(small)
+    assert len(text.splitlines()) == 5
+    assert str(small) == text
+    assert "canary" not in text
+    assert "60 records, 2 keys (AGE, SEX), population 900" in text
+    assert "canary" not in repr(small.what_if(drop=["AGE"]))
+    assert "K1" not in repr(keyhole.simulate([2, 3], 50, 10))
+
+
+def test_equality_does_not_raise(small):
+    assert small == small
+    assert small != keyhole.assess(pl.DataFrame({"A": ["x", "y"]}), "A", population=2)
+    assert small.what_if() == small.what_if()
+    assert len({small}) == 1
+
+
+RULES = {"impossible": [{"AGE": [70], "SEX": ["b"]}, "AGE >= 75 and SEX == c"]}
+
+
+@pytest.mark.parametrize("given", ["mapping", "list", "file"])
+def test_rules_are_a_file_a_mapping_or_a_list(given, tmp_path):
+    frame = pl.DataFrame({"AGE": [str(70 + x % 7) for x in range(42)], "SEX": ["a", "b", "c"] * 14})
+    (tmp_path / "rules.yaml").write_text(json.dumps(RULES), encoding="utf-8")
+    zeros = {"mapping": RULES, "list": RULES["impossible"], "file": tmp_path / "rules.yaml"}[given]
+    options = {"population": 500, "drop_contradictions": True, "chains": 2, "max_sweeps": 20}
+    found = keyhole.assess(frame, "AGE,SEX", zeros=zeros, **options)
+    assert (found.summary["zeros"]["rules"], found.summary["zeros"]["impossible_cells"]) == (2, 3)
+    assert len(found.manifest["rules"]) == 64
+
+
+def test_rules_that_are_wrong_are_named():
+    frame = pl.DataFrame({"A": ["x", "y", "x"], "B": ["u", "v", "w"]})
+    with pytest.raises(keyhole.RulesError, match=r"`zeros`, line 2.*'C'"):
+        keyhole.assess(frame, "A,B", population=50, zeros=["A == x and B == v", "C == x"])
+    with pytest.raises(keyhole.RulesError, match="`zeros`: rules must be text"):
+        keyhole.assess(frame, "A,B", population=50, zeros=[{"A": object()}])
+
+
+def test_compare_takes_what_assess_takes():
+    frame = pl.DataFrame({"A": [str(x % 5) for x in range(40)], "B": [str(x % 7) for x in range(40)]})
+    found = keyhole.compare(frame, "A,B", population=400, estimators="hdp-adaptive,loglinear-main", max_sweeps=20)
+    assert [outcome.name for outcome in found] == ["hdp-adaptive", "loglinear-main"]
+    assert all(isinstance(outcome, keyhole.Outcome) and outcome.error is None for outcome in found)
+    assert "array" not in repr(found)
 
 
 def test_unknown_names_are_refused():

@@ -93,7 +93,6 @@ def _remark(outcome: Outcome) -> str:
 @click.option("--estimators", metavar="A,B", help="Run only these.  [default: all]")
 @click.option(
     "--time-limit",
-    default=TIME_LIMIT,
     metavar="DURATION",
     help=f"For each of keyhole's models.  [default: {TIME_LIMIT}]",
 )
@@ -133,7 +132,7 @@ def command(
     if (options["population"] is None) == (options["fraction"] is None):
         raise click.UsageError("give one of --population N and --fraction F.")
 
-    from keyhole.evaluation.comparison import choose_estimators, compare, describe_outcome, prepare
+    from keyhole.evaluation.comparison import choose_estimators, describe_outcome, prepare, run_estimators
     from keyhole.files import write_text
 
     chosen = choose_estimators(estimators)
@@ -142,7 +141,7 @@ def command(
     settings = {name: options.pop(name) for name in ("time_limit", "chains", "seed", "workers", "max_sweeps")}
     data = prepare(source, **given(options), reading=reading)
     on_start = None if quiet or as_json else lambda name: click.echo(f"{name} ...", err=True)
-    outcomes = compare(data, chosen, on_start, **given(settings))
+    outcomes = run_estimators(data, chosen, on_start, **given(settings))
     if csv_file is not None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(table_rows(outcomes))

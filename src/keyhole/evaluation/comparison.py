@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from keyhole.api import assess, population_size, read_rules, settle_contradictio
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.data import SourceOptions, read_microdata
 from keyhole.errors import InputError, KeyholeError, NotConvergedWarning, SettingsError
-from keyhole.settings import make_settings
-from keyhole.zeros import Zeros
+from keyhole.settings import Options, Settings, make_settings
+from keyhole.zeros import RuleSource, Zeros
 
 OUR_REFERENCE = "keyhole, docs/model.md; Battiston and Rimella (2024)"
 MIXED_REFERENCE = "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394"
@@ -37,6 +37,8 @@ OURS = {
     "mixed-20": Ours({"model": "mixed", "profiles": 20}, "people mix 20 profiles", MIXED_REFERENCE),
 }
 ESTIMATORS = (*OURS, *CLASSICAL)
+TIME_LIMIT = 25.0
+"""Seconds for each of keyhole's models, unless another limit is given."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class Outcome:
     seconds: float
     converged: bool | None = None
     error: str | None = None
-    r1: NDArray[np.float64] | None = None
-    r2: NDArray[np.float64] | None = None
+    r1: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    r2: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -70,11 +72,11 @@ class Given:
     keys: str | Sequence[str]
     population: int
     codebook: str | Path | Mapping[str, Any] | None
-    zeros: str | Path | None
+    zeros: RuleSource | None
     sample: Sample
     drop_contradictions: bool = False
     allow_identifier: Sequence[str] = ()
-    missing: str = "category"
+    missing: Literal["category", "drop", "model"] = "category"
     reading: SourceOptions = field(default_factory=SourceOptions)
 
 
@@ -114,7 +116,7 @@ def prepare(
     population: int | None = None,
     fraction: float | None = None,
     codebook: str | Path | Mapping[str, Any] | None = None,
-    zeros: str | Path | None = None,
+    zeros: RuleSource | None = None,
     drop_contradictions: bool = False,
     allow_identifier: Sequence[str] = (),
     missing: Literal["category", "drop", "model"] = "category",
@@ -136,20 +138,83 @@ def prepare(
     return Given(source, keys, size, codebook, zeros, sample, drop_contradictions, names, missing, reading)
 
 
-def compare(
+def run_estimators(
     given: Given,
     estimators: Sequence[str] = ESTIMATORS,
     on_start: Callable[[str], None] | None = None,
     **settings: Any,
-) -> list[Outcome]:
+) -> tuple[Outcome, ...]:
     """Run the estimators one by one."""
+    settings = {"time_limit": TIME_LIMIT, **settings}
     make_settings(**settings)
     outcomes = []
     for name in estimators:
         if on_start is not None:
             on_start(name)
         outcomes.append(run_estimator(name, given, settings))
-    return outcomes
+    return tuple(outcomes)
+
+
+def compare(
+    source: Any,
+    keys: str | Sequence[str],
+    population: int | None = None,
+    fraction: float | None = None,
+    codebook: str | Path | Mapping[str, Any] | None = None,
+    zeros: RuleSource | None = None,
+    *,
+    estimators: str | Sequence[str] | None = None,
+    drop_contradictions: bool = False,
+    allow_identifier: Sequence[str] = (),
+    query: str | None = None,
+    count: str | None = None,
+    bands: Mapping[str, Any] | None = None,
+    user_missing: Literal["keep", "blank"] = "keep",
+    on_start: Callable[[str], None] | None = None,
+    settings: Settings | None = None,
+    **options: Unpack[Options],
+) -> tuple[Outcome, ...]:
+    """Estimate tau1 and tau2 by keyhole's models and by the classical methods.
+
+    Parameters
+    ----------
+    source, keys, population, fraction, codebook, zeros
+        As in `assess`.
+    estimators
+        Names, as a list or separated by commas; all of docs/estimators.md if not given.
+    drop_contradictions, allow_identifier, query, count, bands, user_missing
+        As in `assess`.
+    on_start
+        Called with the name of each estimator before it runs.
+    settings, **options
+        As in `assess`, for keyhole's models; with a time limit of 25 s each unless it is given.
+
+    Returns
+    -------
+    tuple of Outcome
+        One for each estimator, in the order of docs/estimators.md. One that fails has its `error`.
+
+    Raises
+    ------
+    KeyholeError
+        If no estimator can use the input.
+    """
+    chosen = make_settings(settings, **options)
+    reading = SourceOptions(query, count, bands, user_missing)
+    given = prepare(
+        source,
+        keys,
+        population,
+        fraction,
+        codebook,
+        zeros,
+        drop_contradictions,
+        allow_identifier,
+        chosen.missing,
+        reading,
+    )
+    named = {name: getattr(chosen, name) for name in chosen.model_fields_set - {"missing"}}
+    return run_estimators(given, choose_estimators(estimators), on_start, **named)
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:

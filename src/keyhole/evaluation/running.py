@@ -54,11 +54,45 @@ def validate(
     reading: SourceOptions | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Draw samples without replacement, run the estimators, score them; return the content of validation.json.
+    """Draw samples from a population, run the estimators on each, and score them.
 
-    missing: blanks are a category (category), or people with a blank key are dropped (drop); reading: as in `assess`.
-    The samples depend on the seed only, not on the number of workers or replicates. Finished replicates are stored in
-    the folder and not run again.
+    Samples depend on the seed only, not on the number of workers or replicates. Finished replicates are stored and not
+    run again.
+
+    Parameters
+    ----------
+    source
+        File that is the whole population.
+    keys, codebook, zeros
+        As in `assess`.
+    sample_size, replicates
+        Number of people in each sample, and of samples.
+    folder
+        Where replicates and figures are stored.
+    estimators
+        Names, as a list or separated by commas.
+    seed
+        Of the samples.
+    workers
+        Replicates that run at once; it never changes a number.
+    on_finished
+        Called with the number of finished replicates and of all.
+    missing
+        Whether blanks are a category ("category"), or people with a blank key are dropped ("drop").
+    reading
+        How the source is read.
+    **settings
+        As in `assess`, for keyhole's models.
+
+    Returns
+    -------
+    dict
+        The content of validation.json.
+
+    Raises
+    ------
+    KeyholeError
+        If the population or an option is invalid.
     """
     names = choose_estimators(DEFAULT_ESTIMATORS if estimators is None else estimators, ALLOWED)
     settings = {"time_limit": TIME_LIMIT, **settings}

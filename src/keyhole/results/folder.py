@@ -110,7 +110,23 @@ def write_results(assessment: Assessment, folder: Path) -> None:
 
 
 def load(folder: str | Path) -> Assessment:
-    """Open a result folder. A file that is not as it was written is refused."""
+    """Open a result folder.
+
+    Parameters
+    ----------
+    folder
+        As written by `Assessment.save` or `keyhole assess`.
+
+    Returns
+    -------
+    Assessment
+        Without the records' keys, so `what_if` is not available.
+
+    Raises
+    ------
+    OutputError
+        If it is not a result folder, or a file is not as it was written.
+    """
     folder = Path(folder)
     if not _is_result(folder):
         raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -121,17 +121,28 @@ class Posterior:
 class ReleaseRisk:
     """The risk of a coarser release.
 
-    sample_uniques: records alone in the coarser sample; unique_row: their rows, from 1; r1, r2: their mean risks.
-    draws: how many kept draws it rests on, 0 when the answer is certain.
-    grade: what its own draws say: as well known as the fit, or less.
+    Attributes
+    ----------
+    tau1, tau2 : Measure
+        As of an `Assessment`.
+    sample_uniques : int
+        Records that are unique in the coarser sample.
+    unique_row : numpy.ndarray
+        Their rows, from 1.
+    r1, r2 : numpy.ndarray
+        Their mean risks.
+    draws : int
+        Stored draws that it rests on, 0 when the answer is certain.
+    grade : str
+        Converged, usable or not converged, by its own draws: as the fit, or lower.
     """
 
     tau1: Measure
     tau2: Measure
     sample_uniques: int
-    unique_row: Integers
-    r1: Floats
-    r2: Floats
+    unique_row: Integers = field(repr=False, compare=False)
+    r1: Floats = field(repr=False, compare=False)
+    r2: Floats = field(repr=False, compare=False)
     draws: int
     grade: Grade = "converged"
 

@@ -9,7 +9,7 @@ from keyhole.zeros.contradictions import (
     describe_contradictions,
     find_contradictions,
 )
-from keyhole.zeros.rule_files import Rule
+from keyhole.zeros.rule_files import Rule, RuleSource, rule_text
 from keyhole.zeros.suggest import Suggestion, Suggestions, format_suggestions, suggest_zeros
 from keyhole.zeros.zeros import BoxLine, Zeros, list_boxes, list_possible_boxes, read_zeros, tabulate_boxes
 
@@ -19,6 +19,7 @@ __all__ = [
     "Rule",
     "RuleCheck",
     "RuleContradiction",
+    "RuleSource",
     "Suggestion",
     "Suggestions",
     "Zeros",
@@ -30,6 +31,7 @@ __all__ = [
     "list_boxes",
     "list_possible_boxes",
     "read_zeros",
+    "rule_text",
     "suggest_zeros",
     "tabulate_boxes",
 ]

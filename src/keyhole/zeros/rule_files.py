@@ -10,9 +10,11 @@ keeps its line number, and `no` and `01` remain text.
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -227,16 +229,41 @@ def _at(node: yaml.Node, file_name: str) -> str:
     return f"{file_name}, line {node.start_mark.line + 1}"
 
 
-def read_rules(path: str | Path, vocabulary: Vocabulary) -> tuple[Rule, ...]:
-    """Read the rules of a table or YAML file, in the order of the file."""
-    path = Path(path)
+RuleSource = str | Path | Mapping[str, Any] | Sequence[Any]
+"""A file of rules, the content of a YAML file, or a list of what is impossible: expressions and mappings."""
+
+
+def rule_text(source: Mapping[str, Any] | Sequence[Any]) -> str:
+    """Return rules that are given as values as the text of a YAML document: JSON is YAML."""
+
+    def dump(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, default=lambda found: found.item())
+
+    try:
+        if isinstance(source, Mapping):
+            return dump(source)
+        # A rule of a list stands on the line of its number, which messages name.
+        return '{"impossible": [' + ",\n".join(map(dump, source)) + "]}"
+    except (TypeError, ValueError, AttributeError):
+        raise RulesError("`zeros`: rules must be text, numbers, lists and mappings, as in a YAML file.") from None
+
+
+def read_rules(source: RuleSource, vocabulary: Vocabulary) -> tuple[Rule, ...]:
+    """Read rules in their order."""
+    if not isinstance(source, str | Path):
+        return _check_number("`zeros`", read_document(rule_text(source), "`zeros`", vocabulary))
+    path = Path(source)
     name = show(path.name)
     ending = path.suffix.lower()
     if ending not in TABLE_ENDINGS + DOCUMENT_ENDINGS:
         raise RulesError(f"{name}: expected a table (.csv, .tsv) or YAML (.yaml, .yml) of rules; rename the file.")
     text = _read_text(path, name)
     read = read_table if ending in TABLE_ENDINGS else read_document
-    rules = tuple(read(text, name, vocabulary))
+    return _check_number(name, read(text, name, vocabulary))
+
+
+def _check_number(name: str, rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    rules = tuple(rules)
     if len(rules) > RULE_LIMIT:
         raise RulesError(
             f"{name}: more than {RULE_LIMIT:,} rules; join those that differ in one variable (1;2 or 1-3)."

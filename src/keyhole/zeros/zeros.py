@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from keyhole.data import Variable
 from keyhole.zeros.boxes import Box, Grid, admitted, count_cells, pack, unpack
 from keyhole.zeros.cover import cover_complement, cover_union
-from keyhole.zeros.rule_files import Rule, read_rules
+from keyhole.zeros.rule_files import Rule, RuleSource, read_rules
 from keyhole.zeros.vocabulary import BLANK_WORD, describe_box, make_vocabulary
 
 
@@ -52,7 +51,7 @@ class BoxLine:
 
 
 def read_zeros(
-    path: str | Path,
+    source: RuleSource,
     variables: Sequence[Variable],
     ignored: Mapping[str, str | Variable] | None = None,
 ) -> Zeros:
@@ -61,7 +60,7 @@ def read_zeros(
     ignored: the keys ignored because they have one category, by name: its code, or a Variable with code and label.
     """
     vocabulary = make_vocabulary(variables, ignored)
-    return make_zeros(vocabulary.variables, read_rules(path, vocabulary), vocabulary.grid)
+    return make_zeros(vocabulary.variables, read_rules(source, vocabulary), vocabulary.grid)
 
 
 def make_zeros(variables: Sequence[Variable], rules: Sequence[Rule], grid: Grid) -> Zeros:
