@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import keyhole
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
@@ -43,6 +45,38 @@ def test_examples_run(document, tmp_path):
     assert summaries
     for path in summaries:
         assert '"max_sweeps": 60' in path.read_text(encoding="utf-8")
+
+
+def test_the_python_page_runs_and_names_all_that_is_public(tmp_path):
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    [(_, example)] = blocks("docs/python.md")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", example], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Assessment of ")
+    assert (tmp_path / "risk" / "summary.json").exists()
+    missing = [name for name in keyhole.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert missing == ["__version__"]
+
+
+def test_the_walk_through_a_run_is_short_and_leads_somewhere():
+    design = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
+    walk = design[design.index("## A walk through one run") : design.index("## Imports go one way")]
+    files = re.findall(r"`([\w/]+\.py)`", walk)
+    assert 20 <= len(files) == len(set(files)) <= 25
+    for name in files:
+        assert (ROOT / "src" / "keyhole" / name).exists(), name
+
+
+def test_the_nouns_are_types_and_functions():
+    design = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
+    table = design[design.index("| noun |") : design.index("Three functions in the middle")]
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", table, re.MULTILINE)
+    assert len(rows) == 14
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for noun, makers in rows:
+        assert re.search(rf"^class {noun}\b", source, re.MULTILINE), noun
+        for maker in re.findall(r"`(\w+)`", makers):
+            assert re.search(rf"^def {maker}\b", source, re.MULTILINE), maker
 
 
 def test_links_lead_somewhere():
