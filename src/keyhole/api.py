@@ -54,8 +54,8 @@ def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
     """The half-sample check counts the truth in the other half, which it cannot where answers are missing."""
     if self_check and microdata.codes.size and microdata.codes.min() < 0:
         raise SettingsError(
-            "self-check needs every answer, or the other half does not tell the truth: "
-            "use missing 'category' or 'drop' with it"
+            "`self_check` needs every answer, because it counts the truth in the other half: "
+            "use `missing` category or drop with it"
         )
 
 

@@ -255,16 +255,16 @@ def explain_fit(
 
     people: how many were drawn for `unseen`; rules: some are given; finished: sampling met its gates.
     """
-    told = f"The model expects {span(uniques)} records that are alone in the sample; the file has {uniques.observed:,}."
+    text = f"The model expects {span(uniques)} records that are alone in the sample; the file has {uniques.observed:,}."
     found = [
         *explain_uniques(uniques),
         *explain_unseen(unseen, people),
         *explain_two_way(two_way),
     ]
     if not found:
-        return f"{told} Pairs of key values agree too." if two_way.total else told
+        return f"{text} Pairs of key values agree too." if two_way.total else text
     verdict = "THE MODEL DOES NOT FIT." if finished else "THE MODEL DOES NOT FIT YET."
-    return " ".join([verdict, told, *found, advise(unseen, settings, rules, finished)])
+    return " ".join([verdict, text, *found, advise(unseen, settings, rules, finished)])
 
 
 def explain_uniques(check: "Check") -> list[str]:
@@ -272,21 +272,23 @@ def explain_uniques(check: "Check") -> list[str]:
     if check.ok:
         return []
     if check.observed < check.predicted.interval[0]:
-        return ["The model makes people look more alone than they are: tau1 is likely too high."]
-    return ["The model makes people look less alone than they are: tau1 is likely too low."]
+        return ["The model overestimates uniqueness: tau1 is likely too high."]
+    return ["The model underestimates uniqueness: tau1 is likely too low."]
 
 
 def explain_unseen(check: "Check", people: int) -> list[str]:
     """Too many pairs that the file lacks: the model puts people where nobody is."""
     if check.ok:
         return []
-    told = (
-        f"Of {people:,} people drawn from the model {number(check.observed)} have a pair of key values that nobody in "
-        f"the file has; {span(check)} would be expected."
+    text = (
+        f"Of {people:,} people drawn from the model {number(check.observed)} have a pair of key values that no "
+        f"record has; {span(check)} would be expected."
     )
     if check.observed > check.predicted.interval[1]:
-        return [f"{told} The model puts people where nobody is or can be, and tau1 may be too high."]
-    return [f"{told} The file has more rare pairs than the model knows of, and tau1 may be too low."]
+        return [
+            f"{text} The model gives probability to combinations that do not occur or cannot exist, and tau1 may be too high."
+        ]
+    return [f"{text} The file has more rare pairs than the model predicts, and tau1 may be too low."]
 
 
 def explain_two_way(two_way: "TwoWay") -> list[str]:
@@ -303,14 +305,14 @@ def explain_two_way(two_way: "TwoWay") -> list[str]:
 
 def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> str:
     """The remedies in the order in which they usually help."""
-    steps = [] if finished else ["run longer, for the chains do not agree and this may be why"]
+    steps = [] if finished else ["run longer, since the chains do not agree, which may be the reason"]
     if settings.prior == "paper":
         steps.append("use `prior` adaptive, which learns what 'paper' fixes")
     if settings.model == "mixed":
         steps.append("use `model` hdp, or more `profiles`")
     if not rules:
-        steps.append("say which combinations cannot exist (`zeros`; `keyhole zeros suggest` lists candidates)")
+        steps.append("state which combinations cannot exist (`zeros`; `keyhole zeros suggest` lists candidates)")
     elif unseen.observed > unseen.predicted.interval[1]:
         steps.append("look for impossible combinations that the rules miss (`keyhole zeros suggest`)")
-    steps.append("see with `self_check` how far off the estimate is on half of the file")
+    steps.append("use `self_check` to see how far off the estimate is on half of the file")
     return f"What to do: {'; '.join(steps)}."

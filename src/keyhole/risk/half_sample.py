@@ -80,12 +80,12 @@ def count_matches(level: NDArray[np.int32], unique: NDArray[np.int64]) -> dict[s
 def explain(half: int, uniques: int, observed: float, tau1: Measure, ok: bool, finished: bool) -> str:
     """The comparison in words."""
     low, high = tau1.interval
-    told = (
+    text = (
         f"Of {uniques:,} records that are alone in a random half ({half:,} records), the model expects {low:,.0f} to "
         f"{high:,.0f} to be alone in the whole file; {observed:,.0f} are."
     )
     if not ok and low <= observed <= high:
-        told += " Correct matches (tau2) are outside their interval."
+        text += " Correct matches (tau2) are outside their interval."
     elif not ok:
-        told += f" It is likely to put the risk of this file too {'high' if observed < low else 'low'}."
-    return told if finished else f"{told} (The chains of this check had too little time to agree.)"
+        text += f" It is likely to put the risk of this file too {'high' if observed < low else 'low'}."
+    return text if finished else f"{text} (The chains of this check had too little time to agree.)"

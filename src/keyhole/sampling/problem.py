@@ -77,7 +77,7 @@ def make_problem(
     """Choose estimator and spacing from the sizes alone, never from the clock: the same data, the same run."""
     if zeros is not None and settings.estimator == "population":
         raise SettingsError(
-            "the estimator 'population' simulates people without looking at rules: "
+            "the estimator 'population' cannot take rules into account: "
             "use 'exact' or 'monte-carlo' with zeros, or leave the rules out."
         )
     cells = np.ascontiguousarray(records.level[unique_record])

@@ -61,7 +61,7 @@ class Run:
     settings: Settings
     chains: list[ChainHistory]
     clock: Clock
-    tell: OnProgress
+    report: OnProgress
     checkpointer: Checkpointer | None = None
     round: int = 0
     before: float = 0.0
@@ -111,7 +111,7 @@ def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
             if run.checkpointer is not None and run.checkpointer.is_due:
                 save(run)
         for event in events:
-            run.tell(event)
+            run.report(event)
 
 
 def save(run: Run) -> bool:
@@ -169,10 +169,10 @@ def run_chains(
     resume: bool = False,
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
-    tell = on_progress or _say_nothing
+    report = on_progress or _ignore
     problem = make_problem(records, unique_record, population, settings, zeros)
     check_memory(problem, settings)
-    checkpointer = None if checkpoint is None else Checkpointer(checkpoint, problem, settings, tell)
+    checkpointer = None if checkpoint is None else Checkpointer(checkpoint, problem, settings, report)
     resumed = checkpointer.resume() if checkpointer is not None and resume else None
     clock = time.perf_counter()
     precompile((settings.estimator,))
@@ -181,8 +181,8 @@ def run_chains(
     seconds = time_draw(problem, settings, start.chains[-1].position)
     before = max(problem.start_sweeps - start.chains[-1].sweeps(problem), 0) / problem.thin
     estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round), before + FEWEST)
-    tell(Notice(f"{_introduce(resumed, resume)}{estimate}"))
-    run = Run(problem, settings, start.chains, Clock(settings.time_limit), tell, checkpointer)
+    report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
+    run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
     run.round, run.before = start.round, start.seconds
     run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
     token = checkpointer.problem_hash if checkpointer is not None else fingerprint(problem)
@@ -190,7 +190,9 @@ def run_chains(
         with open_workers(problem, token, settings, executor, run.clock.stopped) as workers:
             trace = run_rounds(run, workers)
     except BrokenExecutor:
-        raise KeyholeError("a worker ended unexpectedly, perhaps for want of memory: use fewer workers.") from None
+        raise KeyholeError(
+            "a worker ended unexpectedly, perhaps because memory ran out: use fewer `workers`."
+        ) from None
     more = {
         "compile": compile_seconds,
         "checkpoint": 0.0 if checkpointer is None else checkpointer.seconds,
@@ -331,5 +333,5 @@ def _introduce(resumed: Resumed | None, wanted: bool) -> str:
     return "Nothing to resume: starting from the beginning. " if wanted else ""
 
 
-def _say_nothing(event: Event) -> None:
+def _ignore(event: Event) -> None:
     """Nobody listens."""

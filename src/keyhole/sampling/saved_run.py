@@ -269,14 +269,14 @@ COST_SHARE = 0.02
 """Of the time of a run that checkpoints may take: when one takes long, the next comes later."""
 
 
-Tell = Callable[[Notice], None]
+Report = Callable[[Notice], None]
 
 
 class Checkpointer:
     """Keeps the checkpoints of one run in a folder of its own."""
 
-    def __init__(self, folder: Path, problem: Problem, settings: Settings, tell: Tell) -> None:
-        self.folder, self.problem, self.settings, self.tell = folder, problem, settings, tell
+    def __init__(self, folder: Path, problem: Problem, settings: Settings, report: Report) -> None:
+        self.folder, self.problem, self.settings, self.report = folder, problem, settings, report
         self.interval = min(LONGEST_INTERVAL, SHARE_OF_RUN * settings.time_limit)
         self.problem_hash = fingerprint(problem)
         self.number = newest_number(folder)
@@ -295,7 +295,7 @@ class Checkpointer:
             return None
         resumed = restore_run(found, self.folder, self.problem, self.settings)
         if found.older:
-            self.tell(Notice("the newest checkpoint is damaged: going on from the one before it.", warning=True))
+            self.report(Notice("the newest checkpoint is damaged: going on from the one before it.", warning=True))
         self.fresh = False
         # The other generation is written anew: it may be damaged, or ahead of this one.
         self.number = max(self.number, found.head.number)
@@ -321,7 +321,7 @@ class Checkpointer:
             )
         except (OSError, KeyholeError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.tell(Notice(f"no checkpoint could be written to {self.folder}: {reason}. Sampling goes on.", True))
+            self.report(Notice(f"no checkpoint could be written to {self.folder}: {reason}. Sampling goes on.", True))
             return False
         finally:
             self.last_end = time.perf_counter()
