@@ -7,7 +7,8 @@
 A line of JSON is appended for each run; the same command again goes on where it was. The long run of a file has a seed
 of its own and goes on until it has LONGER times the effective draws that a verdict needs. Distances are in predictive
 standard deviations of the long run. The ends of the interval of tau1 are whole counts, so they are also compared with
-one count allowed: where the standard deviation is below 2.5, one count is more than 0.4 of it. `health` and `workers` are read from the folder that populations.py writes.
+one count allowed: where the standard deviation is below 2.5, one count is more than 0.4 of it. `health` and `workers`
+are read from the folder that populations.py writes.
 """
 
 import argparse

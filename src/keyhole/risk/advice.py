@@ -286,8 +286,8 @@ def explain_unseen(check: "Check", people: int) -> list[str]:
     )
     if check.observed > check.predicted.interval[1]:
         return [
-            f"{text} The model gives probability to combinations that do not occur or cannot exist, and tau1 may be too "
-            "high."
+            f"{text} The model gives probability to combinations that do not occur or cannot exist, and tau1 may be "
+            "too high."
         ]
     return [f"{text} The file has more rare pairs than the model predicts, and tau1 may be too low."]
 
