@@ -1,1 +1,1 @@
-"""Whether to believe draws: predictive laws, Monte Carlo errors, gates, groups of chains. Arrays in, values out."""
+"""Convergence: predictive distributions, Monte Carlo errors, gates, groups of chains. Arrays in, values out."""

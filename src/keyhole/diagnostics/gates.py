@@ -1,8 +1,8 @@
-"""The conditions for believing a result, on what is reported: E(tau1 | draw), E(tau2 | draw) and records' risks.
+"""Gates: the conditions for accepting a result, on what is reported: E(tau1 | draw), E(tau2 | draw) and records' risks.
 
-A gate *decides* (R-hat, effective draws, Monte Carlo error), stands *guard* against chains that are stuck or still on
-their way (drift), or is *shown*: quantities that nobody reports may wander, where the data do not determine them, while
-tau1 stands still. docs/convergence.md has the evidence for each limit.
+A gate *decides* (R-hat, effective draws, Monte Carlo error), *guards* against chains that are stuck or have not arrived
+yet (drift), or is only *shown*: quantities that are not reported may mix slowly, because the data do not determine
+them, while tau1 is stationary. docs/convergence.md has the evidence for each limit.
 """
 
 import math
@@ -25,28 +25,28 @@ Risks = NDArray[np.float32]
 
 RHAT_LIMIT = 1.05
 MEAN_LIMIT = 0.075
-"""Monte Carlo error of the mean of tau, in predictive standard deviations."""
+"""Largest Monte Carlo error of the mean of tau, in predictive standard deviations."""
 
 END_LIMIT = 0.15
-"""The same, of each end of the interval."""
+"""The same for each end of the interval."""
 
 DRIFT_LIMIT = 2.5
-"""Standard deviations that a moving average of draws may lie from the mean."""
+"""Largest distance of a moving average of draws from the mean, in standard deviations."""
 
 RECORD_LIMIT = 0.02
-"""Monte Carlo error of the risk of a record, unless its R-hat is within the limit."""
+"""Largest Monte Carlo error of the risk of a record, unless its R-hat is within the limit."""
 
 RECORDS_KNOWN = 0.99
-"""Share of the sample uniques whose risk must be known that well."""
+"""Smallest share of the sample uniques whose risk is known that well."""
 
 RECORDS_CHECKED = 200
 """Sample uniques whose own risks are checked, evenly spaced over the file."""
 
 WIDER = 2.0
-"""Limits of a usable result are so many times as wide."""
+"""Factor by which the limits of a usable result are wider."""
 
 IGNORED, WINDOW, FEWEST_IN_WINDOW = 8, 20, 3
-"""The guard passes over the first eighth of the draws, and averages a twentieth of them, three at least."""
+"""The guard ignores the first eighth of the draws, and averages over a twentieth of them, at least three."""
 
 TAUS = ("tau1", "tau2")
 SHOWN = ("log_likelihood", "effective_profiles", "weight_concentration", "record_concentration", "p0")
@@ -54,7 +54,7 @@ SHOWN = ("log_likelihood", "effective_profiles", "weight_concentration", "record
 
 @dataclass(frozen=True)
 class Gate:
-    """One condition. usable: whether it is met at twice the limit."""
+    """A condition and its value. usable: whether it is met at twice the limit."""
 
     name: str
     value: float
@@ -75,30 +75,30 @@ def at_least(name: str, value: float, limit: float, wider: float, role: Role = "
 
 
 def check_series(quantities: Series, discarded: Series, target_ess: int) -> list[Gate]:
-    """Return the gates that need no more than a number for each draw."""
+    """Return the gates that need only one number for each draw."""
     expected = [gate for name in TAUS for gate in check_expected(quantities, name, target_ess)]
     return expected + check_drift(quantities, discarded)
 
 
 def check_ends(laws: Mapping[str, Law]) -> list[Gate]:
-    """Return the gates of the ends of the intervals, which need the laws of tau."""
+    """Return the gates of the ends of the intervals, which need the predictive distributions of tau."""
     return [gate for name in TAUS for gate in check_interval(name, laws[name])]
 
 
 def check_records(r1: Risks, r2: Risks) -> list[Gate]:
-    """Return the gates of single records' risks (chain, draw, unique)."""
+    """Return the gates of the records' risks (chain, draw, unique)."""
     if r1.shape[1] < FEWEST_IN_WINDOW:
         return []
     return [check_known("r1", r1), check_known("r2", r2)]
 
 
 def may_stop(gates: Sequence[Gate]) -> bool:
-    """Say whether every gate that decides or stands guard is met."""
+    """Return whether every gate that decides or guards is met."""
     return all(gate.passed for gate in gates if gate.role != "shown")
 
 
 def is_usable(gates: Sequence[Gate]) -> bool:
-    """Say whether the gates that decide are met at twice their limits, and the guard holds."""
+    """Return whether the gates that decide are met at twice their limits, and the guards at theirs."""
     return all(gate.passed if gate.role == "guards" else gate.usable for gate in gates if gate.role != "shown")
 
 
@@ -110,7 +110,7 @@ def check_expected(quantities: Series, name: str, target_ess: int) -> list[Gate]
 
 
 def check_mean(name: str, expected: Floats, variance: Floats) -> list[Gate]:
-    """Return the gates that need no more than E(tau | draw) and Var(tau | draw) (chain, draw)."""
+    """Return the gates that need only E(tau | draw) and Var(tau | draw) (chain, draw)."""
     sd = math.sqrt(float(expected.var() + variance.mean()))
     error = monte_carlo_error(expected)
     relative = 0.0 if error == 0.0 else error / sd if sd > 0.0 else float("inf")
@@ -130,9 +130,9 @@ def check_interval(name: str, law: Law) -> list[Gate]:
 
 
 def check_drift(quantities: Series, discarded: Series) -> list[Gate]:
-    """Return the guard: how far a moving average strays, of tau from all chains' mean, of the likelihood from its own.
+    """Return the guards: how far moving averages are from the mean, over all chains for tau, within each for the fit.
 
-    The discarded part is looked at too. A chain that has been elsewhere for a while may go there again.
+    Discarded draws count too: a chain that has spent some time elsewhere may go there again.
     """
     gates = []
     for name in ("tau1_expected", "tau2_expected", "log_likelihood"):
@@ -153,18 +153,18 @@ def find_drift(draws: Floats, centre: Floats, sd: Floats) -> float:
     looked_at = draws[:, min(total // IGNORED, total - window) :]
     sums = np.cumsum(np.pad(looked_at - centre, ((0, 0), (1, 0))), axis=1)
     average = np.abs(sums[:, window:] - sums[:, :-window]) / window
-    # What is constant has not moved; sums of equal numbers differ by rounding.
+    # Constant draws have not moved: sums of equal numbers differ by rounding only.
     moved = average > 1e-9 * np.maximum(np.abs(centre), 1e-9)
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(moved, average / sd, 0.0).max())
 
 
 def check_known(name: str, risks: Risks) -> Gate:
-    """Return the gate of single records: the share of those checked whose mean risk is known."""
+    """Return the gate of the records: the share of those checked whose mean risk is known well enough."""
     uniques = risks.shape[2]
     chosen = np.unique(np.linspace(0, uniques - 1, min(RECORDS_CHECKED, uniques)).astype(int))
     draws = risks[:, :, chosen].astype(np.float64)
-    # No mean is less well known than a single draw.
+    # The error of a mean is at most that of a single draw.
     error = np.minimum(draws.std(axis=(0, 1)), monte_carlo_errors(draws))
     value = np.ones(len(chosen))
     for u in np.flatnonzero(error > RECORD_LIMIT):
@@ -176,7 +176,7 @@ def check_known(name: str, risks: Risks) -> Gate:
 
 
 def check_shown(quantities: Series) -> list[Gate]:
-    """Return what decides nothing, for whoever wants to know."""
+    """Return the gates that are shown and decide nothing."""
     gates = []
     for name in TAUS:
         value = effective_draws(quantities[f"{name}_expected"], "tail")
@@ -190,10 +190,10 @@ def check_shown(quantities: Series) -> list[Gate]:
 
 
 def shortfall(gate: Gate) -> float:
-    """How many times as many draws the gate is likely to need; 1 at the limit, and infinite if that cannot be said.
+    """Return by what factor the draws must grow for the gate to be met: 1 at the limit, infinite if unknown.
 
-    A Monte Carlo error falls as one over the root of the draws, and R-hat of chains at rest is about
-    sqrt(1 + chains / effective draws).
+    A Monte Carlo error is proportional to one over the square root of the draws, and R-hat of stationary chains is
+    about sqrt(1 + chains / effective draws).
     """
     if gate.name.startswith("ess"):
         return gate.limit / max(gate.value, 1.0)
@@ -205,5 +205,5 @@ def shortfall(gate: Gate) -> float:
 
 
 def draws_needed(gates: Sequence[Gate]) -> float:
-    """How many times as many draws a verdict is likely to need."""
+    """Return by what factor the draws must grow for all gates that count to be met."""
     return max((shortfall(gate) for gate in gates if gate.role != "shown" and not gate.passed), default=1.0)

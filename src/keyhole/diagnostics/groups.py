@@ -1,12 +1,12 @@
 """Which chains give the same estimate: groups by complete linkage on the pairwise R-hat, cut at 1.05.
 
-The distance of two chains is the larger R-hat of E(tau1 | draw) and E(tau2 | draw). Predictive counts would hide a
-difference behind the chance of who else is in the population. Complete linkage: in a group every chain agrees with
+The distance of two chains is the larger R-hat of E(tau1 | draw) and E(tau2 | draw): predictive counts would hide a
+difference behind the chance of who else is in the population. With complete linkage every chain of a group agrees with
 every other one.
 
-Few effective draws give a high R-hat by chance. Two chains at rest, halved, with e effective draws in each half, have
-R-hat^2 about 1 + X / (3 e), X chi-square with 3 degrees of freedom. So groups are said to *disagree* only if there
-are still several when each R-hat is held against its limit by chance; from e = 69 that limit is below 1.05.
+Few effective draws give a high R-hat by chance. Two stationary chains, halved, with e effective draws in each half,
+have R-hat^2 about 1 + X / (3 e), X chi-square with 3 degrees of freedom. So groups are said to *disagree* only if
+several are left when each R-hat is compared with the limit that chance allows; from e = 69 on that limit is below 1.05.
 """
 
 import itertools
@@ -21,13 +21,13 @@ from keyhole.kernels.state import Floats
 LINKED = ("tau1_expected", "tau2_expected")
 CUT = 1.05
 CHANCE = 21.1
-"""Chi-square with 3 degrees of freedom exceeds it once in 10,000: four chains make 12 comparisons."""
+"""A chi-square variable with 3 degrees of freedom exceeds it once in 10,000; four chains make 12 comparisons."""
 
 SETTLED = 1.1
-"""R-hat of the halves of one chain, at most. About 100 effective draws of a chain at rest stay below it (99.9 %)."""
+"""Largest R-hat of the halves of a settled chain. With 100 effective draws a stationary chain is below it (99.9 %)."""
 
 FARTHEST = 1e6
-"""Stands for an infinite R-hat, with which linkage could not calculate."""
+"""Replaces an infinite R-hat, which linkage cannot handle."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Group:
 
 
 def pair_distances(quantities: dict[str, Floats]) -> Floats:
-    """Return R-hat - 1 (pair of chains, linked quantity), pairs in the order of SciPy: (0, 1), (0, 2), ..., (1, 2)."""
+    """Return R-hat - 1, (pair of chains, linked quantity), pairs in SciPy's order: (0, 1), (0, 2), ..., (1, 2)."""
     linked = [quantities[name] for name in LINKED]
     chosen = itertools.combinations(range(len(linked[0])), 2)
     # R-hat may be slightly below 1.
@@ -54,7 +54,7 @@ def pair_distances(quantities: dict[str, Floats]) -> Floats:
 
 
 def discount_chance(distances: Floats, quantities: dict[str, Floats]) -> Floats:
-    """Return the distances scaled so that what chance allows with so many effective draws is at the cut."""
+    """Return the distances scaled so that the limit that chance allows, given the effective draws, is at the cut."""
     linked = [quantities[name] for name in LINKED]
     effective = np.array([[effective_draws(x[[chain]], "bulk") for x in linked] for chain in range(len(linked[0]))])
     first, second = np.triu_indices(len(effective), 1)
@@ -64,7 +64,7 @@ def discount_chance(distances: Floats, quantities: dict[str, Floats]) -> Floats:
 
 
 def link_chains(distances: Floats, chains: int) -> list[list[int]]:
-    """Return the groups of chains, from 0, in the order of their first chain."""
+    """Return the groups of chains, numbered from 0, in the order of their first chain."""
     if chains < 2:
         return [[0]]
     from scipy.cluster.hierarchy import fcluster, linkage
@@ -77,7 +77,7 @@ def link_chains(distances: Floats, chains: int) -> list[list[int]]:
 
 
 def group_chains(quantities: dict[str, Floats]) -> tuple[list[list[int]], bool]:
-    """Return the groups of chains, and whether they disagree: whether chance leaves several of them."""
+    """Return the groups of chains, and whether they disagree by more than chance allows."""
     chains = len(quantities["tau1_expected"])
     distances = pair_distances(quantities)
     groups = link_chains(distances, chains)
@@ -87,7 +87,7 @@ def group_chains(quantities: dict[str, Floats]) -> tuple[list[list[int]], bool]:
 
 
 def is_settled(quantities: dict[str, Floats], chain: int) -> bool:
-    """Say whether the first half of a chain agrees with its second half, also in how well it fits."""
+    """Return whether the halves of a chain agree, in the linked quantities and in the log-likelihood."""
     half = quantities["tau1_expected"].shape[1] // 2
     if half < 4:
         return False
@@ -96,7 +96,7 @@ def is_settled(quantities: dict[str, Floats], chain: int) -> bool:
 
 
 def describe_groups(quantities: dict[str, Floats], laws: dict[str, Law], groups: list[list[int]]) -> tuple[Group, ...]:
-    """Return what each group of chains says about tau1 and tau2."""
+    """Return the estimates of tau1 and tau2 of each group of chains."""
     return tuple(
         Group(
             chains=tuple(chain + 1 for chain in chains),

@@ -1,7 +1,8 @@
-"""The predictive law of tau1 and tau2: given each draw it is computed (kernels/risk.py), then averaged over draws.
+"""Predictive distributions ("laws") of tau1 and tau2: computed given each draw (kernels/risk.py), averaged over draws.
 
-An interval, a median, the probability of a limit are read from the average. Nothing is simulated, so the Monte Carlo
-error of an end is that of the parameters alone: the error of the mean of F(q | draw), divided by the density at q.
+Intervals, medians and the probability of exceeding a limit are read from the average. Nothing is simulated, so the
+Monte Carlo error of an end q is that of the parameters alone: the error of the mean of F(q | draw), divided by the
+density at q.
 """
 
 import math
@@ -21,23 +22,23 @@ Interval = tuple[float, float]
 Errors = tuple[float, float]
 
 MOST_LAWS, FEWEST_LAWS = 250, 40
-"""Draws of a chain whose law is computed: 220 independent ones give an end to a tenth of a predictive sd."""
+"""Draws of a chain whose law is computed: 220 independent ones determine an end to a tenth of a predictive sd."""
 
 BUDGET = 4e9
-"""Steps of convolution that all laws of a run may take: some seconds."""
+"""Steps of convolution that all laws of a run may take."""
 
 POINTS = 800
-"""Values of tau2 at which its law is known."""
+"""Values of tau2 at which its law is computed."""
 
 REACH = 6.0
-"""Standard deviations to either side that these cover."""
+"""Standard deviations on either side that these values cover."""
 
 MOST_BINS = 36
 NEGLIGIBLE = 1e-3
-"""Of the law, at either side, put into the last bin of a picture."""
+"""Probability in either tail that goes into the outermost bin of a picture."""
 
 SLOPE = 0.25
-"""Predictive sd to either side of an end over which the density there is taken."""
+"""Predictive standard deviations on either side of an end from which the density there is computed."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Bins:
-    """Shares of a distribution between edges; there is one edge more than shares."""
+    """Shares of a distribution between edges; there is one more edge than shares."""
 
     edges: tuple[float, ...]
     shares: tuple[float, ...]
@@ -60,7 +61,7 @@ class Bins:
 class Law:
     """P(tau <= point | draw), float64 (chain, draw, point); expected, variance: of tau given the draw (chain, draw).
 
-    most: what tau cannot exceed; whole: tau is a count, and its quantiles are counts.
+    most: upper bound of tau; whole: tau is a count, and its quantiles are counts.
     """
 
     point: Floats
@@ -72,7 +73,7 @@ class Law:
     _average: dict[tuple[int, ...], Floats] = field(default_factory=dict, compare=False, repr=False)
 
     def average(self, chains: tuple[int, ...] = ()) -> Floats:
-        """Return the distribution function of tau, over the draws of these chains or of all."""
+        """Return the distribution function of tau, averaged over the draws of these chains, or of all."""
         if chains not in self._average:
             self._average[chains] = (self.below[list(chains)] if chains else self.below).mean(axis=(0, 1))
         return self._average[chains]
@@ -88,7 +89,7 @@ class Law:
         return self.quantile(0.5)
 
     def quantile(self, share: float, chains: tuple[int, ...] = ()) -> float:
-        """Return the value below which this share of the law lies."""
+        """Return the quantile of this probability."""
         return find_quantile(self.point, self.average(chains), share, self.whole)
 
     def interval(self, chains: tuple[int, ...] = ()) -> Interval:
@@ -106,7 +107,7 @@ class Law:
         return Estimate(float(expected.mean()), self.interval(chains))
 
     def weighted(self, weights: Floats) -> Estimate:
-        """Return mean and interval when chains have these weights."""
+        """Return mean and interval with these weights of the chains."""
         average = np.tensordot(weights, self.below.mean(axis=1), axes=1)
         low, high = (find_quantile(self.point, average, tail, self.whole) for tail in TAILS)
         return Estimate(float(weights @ self.expected.mean(axis=1)), (low, high))
@@ -130,7 +131,7 @@ class Law:
         else:
             edges = np.array([low - 0.5, low + 0.5])
         if self.whole:
-            # Edges lie half way between counts, so that the share up to an edge is known exactly.
+            # Edges lie halfway between counts, so the share up to an edge is known exactly.
             reached = np.append(0.0, self.average())[np.searchsorted(self.point, edges)]
         else:
             reached = np.interp(edges, self.point, self.average())
@@ -156,7 +157,7 @@ class Law:
 
 
 def find_quantile(point: Floats, below: Floats, share: float, whole: bool) -> float:
-    """Return the value at which a distribution function reaches a share."""
+    """Return the value at which a distribution function reaches a probability."""
     place = min(int(np.searchsorted(below, share * (1.0 - 1e-12))), len(point) - 1)
     if whole or place == 0:
         return float(point[place])
@@ -164,7 +165,7 @@ def find_quantile(point: Floats, below: Floats, share: float, whole: bool) -> fl
 
 
 def count_laws(chains: int, uniques: int, variance: float) -> int:
-    """Return how many draws of each chain have their law computed; sizes decide, never the clock."""
+    """Return of how many draws of each chain the law is computed: by sizes alone, never by the clock."""
     steps = uniques * (20.0 * math.sqrt(variance) + 50.0)
     return int(np.clip(BUDGET / max(chains * steps, 1.0), FEWEST_LAWS, MOST_LAWS))
 
@@ -172,7 +173,7 @@ def count_laws(chains: int, uniques: int, variance: float) -> int:
 def law_of_uniques(
     r1: NDArray[np.floating], r2: NDArray[np.floating], people: int, variance: Floats, sure: bool = False
 ) -> Law:
-    """Return the law of tau1 from the risks (chain, draw, unique); sure: the risks are those of simulated people."""
+    """Return the law of tau1 from the risks (chain, draw, unique); sure: they are those of one simulated population."""
     chains, draws, uniques = r1.shape
     buffer = np.zeros(uniques + 1)
     found: list[tuple[int, Floats]] = []
@@ -186,7 +187,7 @@ def law_of_uniques(
     for row, (first, law) in zip(below, found, strict=True):
         row[: first - low] = 0.0
         row[first - low : first - low + len(law)] = law
-    # The last of a cumulated sum may miss 1 by rounding.
+    # The last cumulative sum may differ from 1 by rounding.
     below[:, -1] = 1.0
     expected = r1.sum(axis=2, dtype=np.float64)
     point = np.arange(low, high, dtype=np.float64)
@@ -195,7 +196,7 @@ def law_of_uniques(
 
 
 def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:
-    """Return the law of tau2: normal given the draw, within 0 and the number of sample uniques."""
+    """Return the law of tau2: normal given the draw, between 0 and the number of sample uniques."""
     from scipy.special import ndtr
 
     sd = np.sqrt(variance)

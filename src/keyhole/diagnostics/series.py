@@ -1,4 +1,4 @@
-"""Rank-normalised R-hat, effective draws and Monte Carlo error, by ArviZ, with a verdict where ArviZ has none."""
+"""Rank-normalised R-hat, effective draws and Monte Carlo error by ArviZ, with a defined value where ArviZ has none."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from keyhole.kernels.state import Floats
 
 
 def array_stats() -> Any:
-    """Return ArviZ's functions on plain arrays; imported late because it takes a second."""
+    """Return ArviZ's functions on plain arrays, imported only when needed because the import is slow."""
     import arviz_stats.base as base
 
     return vars(base)["array_stats"]
@@ -20,7 +20,7 @@ def rhat(draws: Floats) -> float:
         return 1.0
     if (np.ptp(draws, axis=1) == 0.0).all():
         return float("inf")
-    # Draws that hardly vary (a count that is nearly always the same) may leave nothing to divide by: no verdict then.
+    # Draws that hardly vary (a count that is nearly always the same) may lead to 0 / 0: R-hat is then infinite.
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(array_stats().rhat(draws, chain_axis=0, draw_axis=1, method="rank"))
     return value if np.isfinite(value) else float("inf")
@@ -35,15 +35,15 @@ def effective_draws(draws: Floats, method: str) -> float:
 
 
 def finite(value: float) -> float | None:
-    """Return a number that can be told, or none."""
+    """Return the number, or None if it is not finite."""
     return value if np.isfinite(value) else None
 
 
 def monte_carlo_errors(draws: Floats) -> Floats:
     """Return the Monte Carlo standard errors of the means of many quantities; draws: (chain, draw, quantity).
 
-    What `monte_carlo_error` finds for one, by the same initial monotone sequence of split chains, for all at once:
-    hundreds of records are looked at in every look.
+    The same as `monte_carlo_error` for each, by the initial monotone sequence of split chains, but for all at once,
+    because every look checks hundreds of records.
     """
     half = draws.shape[1] // 2
     if half < 2:
@@ -60,7 +60,7 @@ def monte_carlo_errors(draws: Floats) -> Floats:
     rho[0] = 1.0
     pairs = max((half - 1) // 2, 1)
     pair = rho[0 : 2 * pairs : 2] + rho[1 : 2 * pairs : 2]
-    # Pairs count up to the first that is not positive, of which the even lag is counted once.
+    # Pairs count up to the first that is not positive; of that one the even lag is counted once.
     ended = pair <= 0.0
     last = np.where(ended.any(axis=0), ended.argmax(axis=0), pairs - 1)
     counted = np.arange(pairs)[:, None] < last
@@ -75,7 +75,7 @@ def monte_carlo_errors(draws: Floats) -> Floats:
 
 
 def monte_carlo_error(draws: Floats) -> float:
-    """Return the Monte Carlo standard error of the mean; infinite where it cannot be told."""
+    """Return the Monte Carlo standard error of the mean; infinite if it cannot be determined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(array_stats().mcse(draws, chain_axis=0, draw_axis=1, method="mean"))
     return value if np.isfinite(value) else float("inf")

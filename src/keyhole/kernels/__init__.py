@@ -1,1 +1,1 @@
-"""Everything that is compiled, and nothing else."""
+"""All compiled code, and nothing else."""

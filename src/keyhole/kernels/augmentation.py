@@ -1,17 +1,16 @@
-"""People that the rules exclude, imputed and counted, never one by one (docs/model.md section 5).
+"""Augmented records: the impossible records that make up for the truncation by rules (docs/model.md section 5).
 
-Given weights and profiles, the remainder broken until it hardly matters, p_c the probability of box c, n records:
-    L ~ Gamma(n) / (1 - p_0),   n_c ~ Poisson(L p_c)      (a negative multinomial)
-people of box c, with answers only where the box confines them. Their seatings follow the sums of cells.py backwards:
-the n_c people choose their number of blocks b with weights V(f, b) A(all, b), then those with a set S left to seat in
-b blocks choose the block T that holds min(S) with weights (|T| - 1)! phi(T) A(S - T, b - 1). Each is a multinomial, and
-counts that reach the same (S, b) merge. Blocks of a type choose profiles with weights beta_k prod theta_{j,A}: again a
-multinomial. Which level of its set an answer has is drawn last (augmentation.py). A block is a table of its profile.
+Given weights and profiles, the remainder broken until it hardly matters, P(B) the probability of box B, n records:
+    Y ~ Gamma(n, 1) / (1 - p_0),   n_B ~ Poisson(Y P(B))      (a negative multinomial)
+records of box B, with answers only for the variables that B restricts. They are counts, never listed one by one, and
+their seatings follow the sums of cells.py backwards: the n_B records have b blocks with weights V(f, b) A(all, b), and
+those with a set S left to seat in b blocks have the block T that holds min(S) with weights
+(|T| - 1)! phi(T) A(S - T, b - 1). Each draw is a multinomial, and counts that reach the same (S, b) are added. A block
+is a table of its profile: the blocks of a type are allocated to profiles by a multinomial with weights beta_k prod
+theta_{j,A}.
 
-Levels of the imputed answers (docs/model.md section 5).
-
-An imputed block of a type, in profile k, has level x of its set A with probability theta^(k)_x / theta^(k)_A, each
-variable for itself. For the counts behind theta only sums over blocks are needed.
+Last come the levels: an answer of a block in profile k has level x of its set A with probability
+theta^(k)_x / theta^(k)_A, independently for each variable. The counts N_kjx need only sums over blocks.
 """
 
 from keyhole.kernels.boxes import fill_set_factors, sum_box, sum_possible
@@ -23,7 +22,7 @@ from keyhole.kernels.work import FULL, OK
 
 @inner
 def append_remainder(arrays):
-    """Write the remainder behind the last profile, as one more with the base levels; return their number with it."""
+    """Write the remainder as a further profile with the base levels; return the number of profiles including it."""
     profiles = arrays.profile_total[0]
     if profiles == arrays.weight.shape[0]:
         arrays.status[0] = FULL
@@ -44,7 +43,7 @@ def weigh_possible(rules, arrays, set_factor, eppf, cells, box_probability):
 
 @inner
 def seat_box(rng, rules, box, people, eppf, cells, seat_count, type_total, augmented_tables):
-    """Seat this many imputed people of a box whose sums are filled; count their blocks by type."""
+    """Seat this many augmented records of a box whose sums are filled; count their blocks by type."""
     size = rules.box_start[box + 1] - rules.box_start[box]
     half = 1 << (size - 1)
     seat_count[: half + 1, : size + 1] = 0
@@ -87,7 +86,7 @@ def seat_box(rng, rules, box, people, eppf, cells, seat_count, type_total, augme
                     break
                 taken = (taken - 1) & others
             if left_people > 0:
-                # Rounding left somebody over: the last block that was possible takes them.
+                # Records left over by rounding go to the last possible block.
                 type_total[rules.box_type[rules.box_type_start[box] + last_block]] += left_people
                 seat_count[last_left, b - 1] += left_people
 
@@ -96,8 +95,8 @@ def seat_box(rng, rules, box, people, eppf, cells, seat_count, type_total, augme
 def draw_by_halves(rng, total, cumulative, size, out, stack):
     """Write Multinomial(total) with weights cumulative[k + 1] - cumulative[k] to out[:size], by halving the range.
 
-    Halves that get nobody are not looked into: with few heavy profiles among many this is much faster than one
-    binomial for each.
+    Halves with a count of zero are skipped: with few heavy profiles among many this is much faster than one binomial
+    for each profile.
     """
     for k in range(size):
         out[k] = 0
@@ -123,11 +122,11 @@ def draw_by_halves(rng, total, cumulative, size, out, stack):
 
 @inner
 def open_block_profile(rng, rules, arrays, level, seat, set_factor, kind):
-    """Open a profile for one imputed block of this type that chose the remainder; return its index."""
+    """Open a profile for one augmented block of this type that chose the remainder; return its index."""
     k = open_profile(rng, arrays, level, seat, -1, -1)
     if arrays.status[0] != OK:
         return k
-    # theta of the variables in the block, given one level of each of its sets; the others keep their draw from H.
+    # Draw theta of the block's variables given one level of each of its sets; the others keep their draw from H.
     for x in range(rules.type_start[kind], rules.type_start[kind + 1]):
         s = rules.type_set[x]
         first, last = rules.set_start[s], rules.set_start[s + 1]
@@ -160,7 +159,7 @@ def block_weight(rules, kind, k, weight, set_factor):
 def spread_blocks(
     rng, rules, arrays, finite, level, seat, set_factor, kind, total, block_count, cumulative, stack
 ):  # fmt: skip
-    """Let the blocks of a type choose their profiles; those that choose the remainder open new ones, one at a time."""
+    """Allocate the blocks of a type to profiles; those that choose the remainder open new profiles, one at a time."""
     profiles = arrays.profile_total[0]
     cumulative[0] = 0.0
     for k in range(profiles):
@@ -191,7 +190,7 @@ def spread_blocks(
 
 @inner
 def draw_augmented_records(rng, records, prior, state, work):
-    """Impute the people that the rules exclude: their seatings, and the profile of every block."""
+    """Draw the augmented records: their seatings, and the profile of every block."""
     state.augmented_total[0] = 0
     state.augmented_tables[:, :] = 0
     work.type_total[:] = 0
@@ -202,7 +201,7 @@ def draw_augmented_records(rng, records, prior, state, work):
     rules, cells, set_factor, probability = prior.rules, work.cells, work.set_factor, work.box_probability
     arrays = make_profile_arrays(records, state, work)
     possible = weigh_possible(rules, arrays, set_factor, state.eppf, cells, probability)
-    # People are independent given all of G_0, but they share the profiles not yet seen: make these explicit.
+    # Augmented records are independent only given all of G_0: make the profiles in its remainder explicit.
     while not prior.finite and state.remainder[0] * n / possible >= 1e-4:
         open_profile(rng, arrays, records.level, state.seat, -1, -1)
         if work.status[0] != OK:
@@ -233,7 +232,7 @@ def draw_augmented_records(rng, records, prior, state, work):
 
 @inner
 def draw_set_levels(rng, rules, s, k, count, level_profile, level_count):
-    """Spread `count` answers over the levels of a set, and add them to profile k's counts."""
+    """Draw the levels of `count` answers within a set, and add them to the counts of profile k."""
     first, last = rules.set_start[s], rules.set_start[s + 1]
     rest = 0.0
     for x in range(first, last):
@@ -251,7 +250,7 @@ def draw_set_levels(rng, rules, s, k, count, level_profile, level_count):
 
 @inner
 def draw_augmented_answers(rng, records, prior, state, work):
-    """Add the imputed answers to the counts of every profile."""
+    """Draw the levels of the augmented answers, and add them to the counts of every profile."""
     rules = prior.rules
     for kind in range(work.type_total.shape[0]):
         if work.type_total[kind] == 0:

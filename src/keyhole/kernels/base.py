@@ -1,9 +1,9 @@
-"""What profiles have in common (`adaptive`, docs/model.md section 2): base_strength lambda_j and base_level pi_j.
+"""The base distribution H under `adaptive` (docs/model.md section 2): base_strength lambda_j and base_level pi_j.
 
-theta is integrated out of both, so they are drawn before it.
 lambda_j: slice step on its logarithm (concentrations.py).
 pi_j: l_kjx ~ number of tables of a Chinese restaurant with N_kjx customers and concentration lambda_j pi_jx,
       then pi_j ~ Dirichlet(1 + sum_k l_kjx).
+theta is integrated out of both, so they are drawn before it.
 """
 
 import math
@@ -15,7 +15,7 @@ from keyhole.kernels.jit import inner
 
 @inner
 def draw_base_strength(rng, records, prior, state, work):
-    """Make a slice step for the strength of every variable; fixed under `paper`."""
+    """Make a slice step for lambda_j of every variable; fixed under `paper`."""
     if not prior.adaptive:
         return
     count = state.level_count[:, : state.profile_total[0]]
@@ -30,7 +30,7 @@ def draw_base_strength(rng, records, prior, state, work):
 
 @inner
 def draw_base_level(rng, records, prior, state, work):
-    """Draw the base probabilities of every variable's levels; fixed under `paper`."""
+    """Draw pi_j of every variable; fixed under `paper`."""
     if not prior.adaptive:
         return
     for j in range(records.level.shape[1]):

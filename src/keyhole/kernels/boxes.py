@@ -1,6 +1,6 @@
-"""Probabilities of boxes, the events that rules are made of (docs/model.md section 5).
+"""Probabilities of boxes, the events that rules consist of (docs/model.md section 5).
 
-P(box) by cells.py on the box's confined variables only, with theta_{j,A} = sum over x in A of theta_{j,x}.
+P(B) by cells.py over the variables that the box restricts, with theta_{j,A} = sum over x in A of theta_{j,x}.
 """
 
 from keyhole.kernels.cells import fill_blocks
@@ -22,7 +22,7 @@ def fill_set_factors(rules, level_profile, profiles, set_factor):
 
 @inner
 def sum_box(start, member_set, box, weight, profiles, set_factor, cells):
-    """Fill the sums of cells.py for this box (one lane); return how many variables it confines."""
+    """Fill the sums of cells.py for this box, in lane 0; return how many variables it restricts."""
     size = start[box + 1] - start[box]
     for x in range(size):
         s = member_set[start[box] + x]
@@ -48,9 +48,9 @@ def box_probability(start, member_set, box, weight, profiles, set_factor, eppf, 
 
 @kernel
 def sum_possible(rules, weight, profiles, set_factor, eppf, cells, probability):
-    """Fill the probability of every impossible box; return 1 - p_0, the weight of what is possible.
+    """Fill the probability of every impossible box; return 1 - p_0, the mass of the possible cells.
 
-    Where nearly everything is impossible the difference 1 - p_0 loses digits: then the possible boxes are added up.
+    If nearly everything is impossible the difference 1 - p_0 loses digits, so the possible boxes are summed instead.
     """
     impossible = 0.0
     for box in range(probability.shape[0]):

@@ -1,15 +1,15 @@
-"""Exact probability of a cell, or of any event that confines some variables (docs/model.md section 4).
+"""Exact probability of a cell, or of any event that restricts some variables (docs/model.md section 4).
 
 Given weights beta (the remainder counts as one more profile, with theta = pi) and profiles theta, with f variables
-confined and V(f, b) = eppf[f, b],
+restricted and V(f, b) = eppf[f, b],
     P = sum over set partitions of the f variables of V(f, blocks) prod over blocks B of (|B| - 1)! phi(B),
     phi(B) = sum_k beta_k prod_{j in B} theta^(k)_j(event).
-Sets of variables are bit masks. phi for all sets: for each profile, products by doubling, K 2^f steps.
+Sets of variables are bit masks. phi of all sets: for each profile, products by doubling, K 2^f steps.
 Then A(S, b) = sum over T in S with min(S) in T of (|T| - 1)! phi(T) A(S - T, b - 1), P = sum_b V(f, b) A(all, b).
 Only sets without variable 0, and the full set, are needed: A is indexed by mask >> 1, about 3^(f-1) / 2 steps.
 
-Sixteen events go together ("lanes", lanes.py): what is looked up for a pair (S, T) (partitions.py) then serves all of
-them. Plain version: tests/oracle/risk.py.
+Sixteen events are computed side by side (lanes.py), so that looking up a pair (S, T) (partitions.py) serves them all.
+Reference version: tests/oracle/risk.py.
 """
 
 from typing import NamedTuple
@@ -23,10 +23,10 @@ from keyhole.kernels.state import Floats, Integers
 
 
 class CellWork(NamedTuple):
-    """Scratch for events that confine up to f variables.
+    """Scratch for events that restrict up to f variables.
 
     factor : float64 (f, K)
-        Probability of the event's part in variable j under profile k.
+        Probability under profile k of the levels to which the event restricts variable j.
     low, high : float64 (K, 2^(f / 2 + 1)), (2^(f / 2), K)
         Products over sets of the first and of the other variables; at least sixteen columns and two rows.
     phi : float64 (2^(f / 2), 2^(f / 2 + 1))
@@ -55,7 +55,7 @@ class CellWork(NamedTuple):
 
 
 def make_cell_work(variables: int, profiles: int) -> CellWork:
-    """Allocate scratch for this many confined variables and profiles."""
+    """Allocate scratch for this many restricted variables and profiles."""
     sets = 1 << variables
     lower = 1 << min((variables + 2) // 2, variables)
     rows, columns = max(sets // lower, 2), max(lower, LANES)
@@ -102,7 +102,7 @@ def multiply_lower(variables, profiles, factor, low):
 
 @inner
 def multiply_tables(upper, lower, profiles, high, low, phi):
-    """Fill phi = high low, a sum over profiles in their order, for two rows and sixteen columns at a time."""
+    """Fill phi = high low, summing over profiles in order, for two rows and sixteen columns at a time."""
     width = low.shape[1] // LANES
     for top in range(0, upper, 2):
         for part in range((lower + LANES - 1) // LANES):
@@ -119,8 +119,8 @@ def multiply_tables(upper, lower, profiles, high, low, phi):
 def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block, members, factorial):
     """Fill block[:, lane] with (|T| - 1)! phi(T) for every set T of variables, from `factor`.
 
-    Plainly: phi[mask] = sum_k weight[k] prod_{j in mask} factor[j, k]. The mask is cut in two, and phi is the
-    product of a matrix over upper halves and profiles with one over lower halves and profiles.
+    That is, phi[mask] = sum_k weight[k] prod_{j in mask} factor[j, k]. The mask is split in two, and phi is the
+    product of a matrix over upper halves and profiles and one over profiles and lower halves.
     """
     cut = min((variables + 2) // 2, variables)
     lower, upper = 1 << cut, 1 << (variables - cut)
@@ -153,7 +153,7 @@ def fill_cell(level, i, lane, weight, profiles, level_profile, work):
 def cell_probabilities(weight, level_profile, profiles, eppf, cell_level, work, out):
     """Write the probability of each cell to `out`.
 
-    weight : (K,), the remainder among them; level_profile : (levels, K); cell_level : (cells, J), levels.
+    weight : (K,), including the remainder; level_profile : (levels, K); cell_level : (cells, J), levels.
     """
     cells, variables = cell_level.shape
     for first in range(0, cells, LANES):

@@ -1,18 +1,19 @@
-"""How mixed the records are (docs/model.md section 2).
+"""Concentrations of the records, and the slice steps for everything that is learned in one dimension (docs/model.md
+section 2).
 
 `hdp`: each record's concentration is Gamma(a, b) and integrated out. Under `adaptive` (a, b) are learned, by slice
 steps on log (a / b) and log a; under `paper` they are fixed.
 `mixed`: one concentration alpha for all records, by a slice step on its logarithm.
-Both leave State.seating = V in step.
+Both leave state.eppf with V of the new concentrations. lambda_j (base.py) uses the same slice step.
 
-Log densities of what is learned in one dimension (docs/model.md section 2), for slice steps.
-
+Log densities, up to a constant:
 STRENGTH  log lambda_j: Normal(log d_j, strength_sd^2) times the Dirichlet-multinomial likelihood of the answers
           of variable j over profiles,
           prod_k Gamma(lambda) / Gamma(lambda + N_kj) prod_x Gamma(lambda pi_x + N_kjx) / Gamma(lambda pi_x).
-MEAN      log (a / b): Normal(0, mean_sd^2) times prod over people of V(f, m), m tables for f answers.
+MEAN      log (a / b): Normal(0, mean_sd^2) times prod over records of V(f, m), m tables for f answers.
 SHAPE     log a: Normal(0, shape_sd^2) times the same, a / b fixed.
-SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over people of Gamma(alpha) / Gamma(alpha + f).
+SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over records of Gamma(alpha) / Gamma(alpha + f).
+Records include augmented ones.
 """
 
 import math
@@ -46,7 +47,7 @@ def log_strength(x, sd, first, last, profiles, level_count, base_level):
 
 @inner
 def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_eppf):
-    """Return the log density of (log a / b, log a), up to a constant."""
+    """Return the log density of (log (a / b), log a), up to a constant; `trial_eppf` becomes its V."""
     fill_random_alpha_eppf(math.exp(log_shape), math.exp(log_shape - log_mean), trial_eppf)
     value = -0.5 * (log_mean / mean_sd) ** 2 - 0.5 * (log_shape / shape_sd) ** 2
     for f in range(1, tables_by_length.shape[0]):
@@ -73,8 +74,8 @@ def log_shared(x, prior_shape, prior_rate, tables_by_length):
 def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, eppf):
     """Return the log density of the target at x.
 
-    scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. STRENGTH looks at the levels
-    first <= v < last of the profiles in level_count; the others at `table`, people by answers and tables.
+    scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. STRENGTH uses the levels
+    first <= v < last of the profiles in level_count; the others use `table`, records by answers and tables.
     """
     if target == STRENGTH:
         return log_strength(x, scale, first, last, level_count.shape[1], level_count, base_level)
@@ -126,7 +127,7 @@ def draw_slice(
 
 @inner
 def tally_seatings(answer_total, table_total, augmented_tables, tables_by_length):
-    """Count people by number of answers and of tables, imputed ones included."""
+    """Count records by number of answers and of tables, including augmented records."""
     for f in range(tables_by_length.shape[0]):
         for m in range(tables_by_length.shape[1]):
             tables_by_length[f, m] = augmented_tables[f, m]
@@ -136,7 +137,7 @@ def tally_seatings(answer_total, table_total, augmented_tables, tables_by_length
 
 @inner
 def fill_eppf(rng, records, prior, state, work):
-    """Compute V from the concentrations."""
+    """Fill state.eppf with V of the current concentrations."""
     if prior.finite:
         fill_fixed_alpha_eppf(state.shared_concentration[0], state.eppf)
     else:
@@ -145,7 +146,7 @@ def fill_eppf(rng, records, prior, state, work):
 
 @inner
 def draw_concentrations(rng, records, prior, state, work):
-    """Draw alpha (`mixed`) or the mean a / b, then the shape a (`hdp` under `adaptive`), and bring V into step."""
+    """Draw alpha (`mixed`), or the mean a / b, then the shape a (`hdp` under `adaptive`), and update V."""
     if not prior.finite and not prior.adaptive:
         return
     table, trial, none = work.tables_by_length, work.trial_eppf, state.level_count[:, :0]

@@ -1,4 +1,4 @@
-"""Elementary random draws that NumPy's generator does not offer inside compiled code."""
+"""Random draws that NumPy's generator lacks or that need care inside compiled code."""
 
 import math
 
@@ -9,7 +9,7 @@ from keyhole.kernels.jit import inner
 
 @inner
 def draw_log_gamma(rng, shape):
-    """Draw log G, G ~ Gamma(shape, 1). In logarithms, since G of shape 1e-8 underflows nearly always.
+    """Draw log G, G ~ Gamma(shape, 1). In logarithms, since a G of shape 1e-8 nearly always underflows.
 
     For shape < 1: G = G' U^(1/shape) with G' ~ Gamma(shape + 1, 1).
     """
@@ -77,7 +77,7 @@ def draw_cumulative(rng, cumulative, size):
 
 @inner
 def draw_binomial(rng, total, probability):
-    """Draw Binomial(total, probability), also where rounding left the probability just outside [0, 1]."""
+    """Draw Binomial(total, probability), even if rounding left the probability just outside [0, 1]."""
     if total <= 0 or probability <= 0.0:
         return 0
     if probability >= 1.0:
@@ -89,8 +89,8 @@ def draw_binomial(rng, total, probability):
 def draw_multinomial(rng, total, weight, size, out, suffix):
     """Write Multinomial(total, weight / sum(weight)) to out[:size], `suffix` being scratch of that size.
 
-    A binomial for each category given those before it. The weights still to come are summed from the end:
-    subtracting from the total would lose the small ones.
+    Each category is binomial given those before it. The remaining weights are summed from the end: subtracting from
+    the total would lose the small ones.
     """
     rest = 0.0
     for x in range(size - 1, -1, -1):
@@ -106,9 +106,9 @@ def draw_multinomial(rng, total, weight, size, out, suffix):
 def draw_table_count(rng, customers, concentration):
     """Draw the number of tables of a Chinese restaurant: sum over i < customers of Bernoulli(c / (c + i)).
 
-    From the 9th customer on, without a loop over customers: Bernoulli(c / (c + i)) says whether a Poisson
-    process has a point in (i - 1, i] when its rate there is log(1 + c / i). A process of rate c / x has
-    c log(i / (i - 1)) >= log(1 + c / i) there; its points are found by multiplication and thinned.
+    From the 9th customer on, without a loop over customers: Bernoulli(c / (c + i)) indicates whether a Poisson process
+    with mean log(1 + c / i) on (i - 1, i] has a point there. A process of rate c / x has mean
+    c log(i / (i - 1)) >= log(1 + c / i) there; its points are generated one from the other and thinned.
     """
     tables = 0
     head = min(customers, 8)

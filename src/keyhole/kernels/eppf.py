@@ -1,12 +1,12 @@
-"""Prior weight of a seating: V(f, m) for f answers at m tables (docs/model.md section 3).
+"""The EPPF weight V(f, m): prior weight of a seating of f answers at m tables (docs/model.md section 3).
 
-One concentration for all (`mixed`): V(f, m) = alpha^m Gamma(alpha) / Gamma(alpha + f).
+One concentration for all records (`mixed`): V(f, m) = alpha^m Gamma(alpha) / Gamma(alpha + f).
 One for each record, integrated out (`hdp`): V(f, m) = E[the same] over alpha ~ Gamma(a, b), that is
     V(f, m) = b^a / Gamma(a) * integral of alpha^(a + m - 2) exp(-b alpha) / ((alpha + 1) ... (alpha + f - 1)).
-The integral is taken once, at the longest f; shorter ones follow from V(f, m) = f V(f + 1, m) + V(f + 1, m + 1).
+The integral is computed for the largest f only; the others follow from V(f, m) = f V(f + 1, m) + V(f + 1, m + 1).
 
 Quadrature: alpha = exp(u), u = t - exp(-t), which turns the slow left tail alpha^a of a small a into a
-double-exponential one, then the trapezoidal rule over the t where the integrand is not negligible.
+double-exponential one, then the trapezoidal rule over the t at which the integrand is not negligible.
 """
 
 import math
@@ -45,7 +45,7 @@ def find_mode(shape, rate, answers, tables):
 
 @inner
 def find_edge(shape, rate, answers, tables, mode, direction):
-    """Return a u on that side of the mode where the integrand is below exp(-42) of its peak."""
+    """Return a u on one side of the mode (direction: -1 or 1) at which the integrand is below exp(-42) of its peak."""
     peak = log_integrand(mode, shape, rate, answers, tables)
     step = direction * 0.05
     while log_integrand(mode + step, shape, rate, answers, tables) > peak - 42.0 and abs(step) < 2000.0:
@@ -68,7 +68,7 @@ def invert_stretch(u):
 
 @inner
 def shorten(eppf):
-    """Fill the rows of shorter records from the last row."""
+    """Fill the rows of smaller f from the last row."""
     longest = eppf.shape[0] - 1
     for f in range(longest - 1, 0, -1):
         for m in range(1, f + 1):
@@ -77,7 +77,7 @@ def shorten(eppf):
 
 @kernel
 def fill_random_alpha_eppf(shape, rate, eppf):
-    """Fill V(f, m) for alpha ~ Gamma(shape, rate)."""
+    """Fill V(f, m) = eppf[f, m] for alpha ~ Gamma(shape, rate)."""
     answers = eppf.shape[0] - 1
     eppf[:, :] = 0.0
     left = find_edge(shape, rate, answers, 1, find_mode(shape, rate, answers, 1), -1.0)
@@ -105,7 +105,7 @@ def fill_random_alpha_eppf(shape, rate, eppf):
 
 @kernel
 def fill_fixed_alpha_eppf(alpha, eppf):
-    """Fill V(f, m) for one alpha."""
+    """Fill V(f, m) = eppf[f, m] for a given alpha."""
     answers = eppf.shape[0] - 1
     eppf[:, :] = 0.0
     for f in range(1, answers + 1):

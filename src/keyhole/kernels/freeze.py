@@ -1,10 +1,12 @@
-"""A kept draw: all that the probability of a cell needs, with the remainder made explicit (docs/model.md section 8).
+"""Freezing a state into a draw: all that the probability of a cell needs, the remainder made explicit (docs/model.md
+section 8).
 
-The profiles not yet seen matter for people not yet seen. Sticks are broken, beta_new = beta_0 (1 - nu) with
-nu ~ Beta(gamma, 1) and theta ~ H, until the remainder holds less than 1/100 of a person; what is left counts as one
+Unseen people may belong to profiles that are not explicit yet. So sticks are broken, beta_new = beta_0 (1 - nu) with
+nu ~ Beta(gamma, 1) and theta ~ H, until fewer than LEFT people are expected in the remainder, which then counts as one
 more profile whose rows are the base levels.
 
-Log-likelihood of the records' answers given their labels, for diagnostics: it does not depend on label names.
+Also two summaries of a state for diagnostics that do not depend on the order of profiles: the log-likelihood of the
+answers given their labels, and the effective number of profiles.
 """
 
 import math
@@ -18,17 +20,17 @@ from keyhole.kernels.jit import kernel
 from keyhole.kernels.state import Floats, State
 
 LEFT = 1e-2
-"""People that may remain in profiles that were not made explicit."""
+"""People that may be expected in profiles that are not made explicit."""
 
 
 class Draw(NamedTuple):
-    """The parameters that a prediction needs: the one form in which draws are kept, read and sent.
+    """The parameters that a prediction needs: the one form in which draws are stored, read and sent.
 
     weight : float64 (K,)
-        Profiles in use, those broken off the remainder, and the rest of it.
-    level_profile : float64 (levels, K); float32 where draws are kept
+        Profiles in use, those broken off the remainder, and what is left of it.
+    level_profile : float64 (levels, K); float32 in stored draws
     eppf : float64 (J + 1, J + 2)
-        V, which follows from the concentrations.
+        The EPPF weights V of the concentrations.
     record_concentration, shared_concentration : float64 (2,), (1,)
     """
 
@@ -42,7 +44,7 @@ class Draw(NamedTuple):
 def find_capacity(state: State, people: float) -> int:
     """Return room for the profiles in use and the sticks to be broken.
 
-    The number of sticks is Poisson with mean gamma log(beta_0 people / LEFT): ten standard deviations are room enough.
+    The number of sticks is Poisson with mean gamma log(beta_0 people / LEFT); ten standard deviations are added.
     """
     depth = math.log(max(float(state.remainder[0]) * max(people, 1.0) / LEFT, 1.0))
     sticks = float(state.weight_concentration[0]) * depth
@@ -51,7 +53,7 @@ def find_capacity(state: State, people: float) -> int:
 
 @kernel
 def fill_draw(rng, records, prior, state, people, left, weight, level_profile, column):
-    """Copy the profiles and break sticks until remainder * people < left; return how many profiles, or -1 if full.
+    """Copy the profiles and break sticks until remainder * people < left; return the number of profiles, or -1 if full.
 
     column : float64 (levels,), scratch.
     """
@@ -104,7 +106,7 @@ def log_likelihood(level, seat, label, level_profile):
 
 @kernel
 def effective_profiles(weight):
-    """Return 1 / sum of squared weights."""
+    """Return the effective number of profiles, 1 / sum of squared weights."""
     square = 0.0
     for k in range(weight.shape[0]):
         square += weight[k] * weight[k]

@@ -1,11 +1,13 @@
-"""Cell probabilities without the exact sum: an importance sampler for many variables, and the article's Monte Carlo.
+"""Cell probabilities without the exact sum: an importance sampler for many variables, and the article's estimators.
 
-Importance (a sequential urn): for each particle the cell's answers are seated one after the other. Given blocks B_t of
-the answers seated so far, m of them, answer j joins block t with weight s_t V(j + 1, m) phi(B_t + j) / phi(B_t) and
-opens a block with weight V(j + 1, m + 1) phi({j}), all over V(j, m). The particle's estimate of P is the product over
-j of the sums of these weights: unbiased, and exact when no choice is left.
+Importance (a sequential urn): for each particle the cell's answers are seated one after the other. Given j answers
+seated in m blocks B_t of s_t answers, answer j joins block t with weight s_t V(j + 1, m) phi(B_t + j) / phi(B_t) and
+opens a block with weight V(j + 1, m + 1) phi({j}), all over V(j, m). The particle's estimate of P is the product over j
+of the sums of these weights: unbiased, and exact when no choice is left.
 
-Monte Carlo (the article): T new people's affiliations z are drawn; P is the mean over them of prod_j theta^(z_j)_j.
+Monte Carlo (the article): affiliations z of T new people are drawn; P is the mean over them of prod_j theta^(z_j)_j.
+
+Population (the article): all unseen people are drawn, and those in each cell counted.
 """
 
 import math
@@ -85,7 +87,7 @@ def importance_probabilities(rng, draw, cell_level, particles, out):
 
 @kernel
 def monte_carlo_probabilities(rng, draw, level_start, cell_level, people, out):
-    """Write the article's estimates of this many new people to `out`; return the mean relative standard error."""
+    """Write the article's estimates from this many new people to `out`; return the mean relative standard error."""
     cells, variables = cell_level.shape
     profiles = draw.weight.shape[0]
     weight_sum = np.zeros(profiles)
@@ -114,9 +116,9 @@ def monte_carlo_probabilities(rng, draw, level_start, cell_level, people, out):
 
 @kernel
 def count_people_in_cells(rng, draw, level_start, people, cell_key, cell_order, multiplier, cell_level, count):
-    """Draw this many people and count those in each cell.
+    """Draw this many new people and count those in each cell.
 
-    cell_key : uint64, sorted hashes of the cells, sum_j level_j multiplier_j; cell_order : which cell each is.
+    cell_key : uint64, sorted hashes of the cells, sum_j level_j multiplier_j; cell_order : the cell of each hash.
     """
     variables = level_start.shape[0] - 1
     profiles = draw.weight.shape[0]

@@ -1,8 +1,8 @@
-"""The one decorator for compiled code, and the place where machine code is kept.
+"""Decorators for compiled code, and the cache of machine code.
 
-Numba checks only the caller's own file when it looks into its cache: after an edit of a callee it would
-silently run the old sampler. So the cache folder is named after a hash of every file in this folder and of
-the compiler's version. The folder is private; if it is not, or cannot be written, code is compiled in memory.
+When Numba looks into its cache it checks only the file of the function itself: after an edit of a callee it would run
+the old sampler without a warning. So the cache folder is named after a hash of every file in this folder and of the
+compiler's version. The folder is private; if it is not, or cannot be written, code is compiled in memory.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def user_cache() -> Path:
 
 
 def private_folder(path: Path) -> bool:
-    """Make the folder, and say whether it belongs to this user and nobody else can write to it."""
+    """Make the folder, and return whether it belongs to this user and no one else can write to it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat()
@@ -72,9 +72,9 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that only other kernels call, which takes less time: no way in from Python is made.
+    """Compile a function that only other kernels call: without an entry point for Python, which takes less time.
 
-    Tests may call it from Python all the same; then it is compiled once more, as a kernel.
+    Tests may still call it from Python; it is then compiled again, as a kernel.
     """
     if config.DISABLE_JIT:
         return function
@@ -87,7 +87,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
             called.append(_compile(function, folder, wrapped=True))
         return called[0]
 
-    # Numba would jump to the way in that does not exist: the compiler may know the function, Python may not.
+    # Python would jump to the entry point that does not exist, so only the compiler learns of the function.
     compiled.add_overload = lambda result: compiled.overloads.update({tuple(result.signature.args): result})
     compiled._compile_for_args = find_kernel
     entry: Callable[..., Any] = compiled
@@ -95,7 +95,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Any:
-    """Hand a function to Numba. Division by zero follows NumPy, which lets loops with divisions use vectors."""
+    """Pass a function to Numba. Division by zero follows NumPy, so that loops with divisions can be vectorised."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None}
     before = config.CACHE_DIR
@@ -105,7 +105,7 @@ def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -
     finally:
         config.CACHE_DIR = before
     if not config.DISABLE_JIT:
-        # Called with a constant, a kernel would be compiled for 0, for 1 and for any other number, each on its own.
+        # Otherwise a kernel called with constants would be compiled separately for 0, for 1 and for other numbers.
         resolve, unliteral = compiled.get_call_template, numba.types.unliteral
         compiled.get_call_template = lambda arguments, named: resolve(tuple(map(unliteral, arguments)), named)
     return compiled

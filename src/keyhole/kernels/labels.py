@@ -1,12 +1,11 @@
-"""Labels: docs/model.md section 3.
+"""Labels: draws the profile of every table, its answers moving together (docs/model.md section 3).
 
-For each table of each record, its answers moving together:
     profile k        with weight  beta_k prod over its answers of theta^(k)_v
     a new profile    with weight  beta_0 prod over its answers of pi_v.
 Without this block move the chain hardly mixes.
 
-A profile whose only table is being relabelled is forgotten first (profiles.py says why). The loop over tables is one
-long function for the same reason as in seats.py.
+A profile is removed before its only table is resampled (profiles.py gives the reason). The loop over tables is one long
+function for the reason given in seats.py.
 """
 
 from keyhole.kernels.jit import inner
@@ -27,10 +26,10 @@ def label_tables(
     rng, level, seat, size, label, table_total, weighted, bracket, level_profile, base_level, remainder, profiles,
     profile_tables, finite, product, chunk, first_record, first_table
 ):  # fmt: skip
-    """Redraw labels from this table on, until a profile must be closed or opened.
+    """Resample labels from this table on, until a profile must be closed or opened.
 
-    Return record, table and what is to be done. CLOSE: the table's profile, before the table is tried again. OPEN: a
-    profile for it.
+    Return the record, the table and what to do next. CLOSE: close the table's profile, then resume at the same table.
+    OPEN: open a profile for it.
     """
     n, variables = level.shape
     padded = (profiles + 7) // 8 * 8
@@ -42,7 +41,7 @@ def label_tables(
             if profile_tables[label[i, t]] == 1 and not finite:
                 return i, t, CLOSE
             if size[i, t] == 1:
-                # A lone answer: its weights are the terms of its bracket, whose cumulative sums are at hand.
+                # A single answer: its weights are the terms of a bracket, whose cumulative sums are known.
                 j = 0
                 while seat[i, j] != t:
                     j += 1
@@ -56,7 +55,7 @@ def label_tables(
                     else:
                         k = middle + 1
             else:
-                # Most records sit at one table, and equal ones are neighbours: their weights are the same.
+                # Most records have one table, and equal records are neighbours: their weights are the same.
                 same = weighed >= 0 and table_total[i] == 1
                 if same:
                     for j in range(variables):
@@ -76,7 +75,7 @@ def label_tables(
                             else:
                                 for k in range(padded):
                                     product[k] *= level_profile[v, k]
-                    # Cumulative sums after each eight: plainly cumsum(product), but without a chain of additions.
+                    # Every eighth entry of cumsum(product), computed without one long chain of dependent additions.
                     known = 0.0
                     for c in range(padded // 8):
                         k = 8 * c
@@ -96,7 +95,7 @@ def label_tables(
                     while k < 8 * c + 7 and (u >= product[k] or product[k] == 0.0):
                         u -= product[k]
                         k += 1
-                    # Rounding may carry u past the last weight of the eight: step back to one that is not zero.
+                    # Rounding may carry u past the last weight of the eight: go back to one that is not zero.
                     while product[k] == 0.0:
                         k -= 1
             if profile_tables[label[i, t]] > 0:
@@ -111,7 +110,7 @@ def label_tables(
 
 @inner
 def draw_labels(rng, records, prior, state, work):
-    """Redraw the label of every table."""
+    """Resample the label of every table."""
     arrays = make_profile_arrays(records, state, work)
     build_brackets(arrays)
     i, t = 0, 0

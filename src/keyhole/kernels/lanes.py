@@ -1,13 +1,13 @@
-"""Sixteen numbers that go through the same arithmetic side by side, as one value.
+"""Vectors of sixteen numbers that go through the same arithmetic side by side ("lanes").
 
-The compiler seldom finds vector instructions by itself in short loops over rows of arrays: it must assume that the
-rows overlap. A value of type Lanes is a vector of LLVM, and each sum or product of two is one to eight instructions,
-whatever the processor offers. Every lane is added up in the order that is written down: no bit depends on the
-processor. Without compilation the same functions work on rows of NumPy.
+The compiler seldom vectorises short loops over rows of arrays, because it must assume that the rows overlap. A value of
+type Lanes is an LLVM vector, and a sum or product of two takes one to eight instructions, depending on the processor.
+Each lane is summed in the order in which the code is written, so results do not depend on the processor. Without
+compilation the same functions work on rows of NumPy arrays.
 
-A *row* is sixteen neighbours in an array of float64 that is contiguous, and begins at a multiple of 64 bytes
-(`lane_zeros`): other rows would lie across two lines of the cache, at half the speed. Rows are counted from the
-beginning of the array, whatever its shape; nothing checks that a row exists.
+A *row* is sixteen neighbours in a contiguous array of float64 that begins at a multiple of 64 bytes (`lane_zeros`):
+other rows would straddle two cache lines, at half the speed. Rows are counted from the beginning of the array, whatever
+its shape; nothing checks that a row exists.
 """
 
 # Numba's extension points have no types.
@@ -38,7 +38,7 @@ def lane_zeros(shape: tuple[int, ...]) -> Floats:
 
 
 class LanesType(types.Type):
-    """The type of sixteen numbers, for the compiler."""
+    """The type of sixteen numbers, as the compiler sees it."""
 
     def __init__(self) -> None:
         super().__init__(name=f"Lanes{LANES}")
@@ -49,7 +49,7 @@ SIXTEEN = LanesType()
 
 @register_model(LanesType)
 class LanesModel(models.PrimitiveModel):
-    """Such a value is held in vector registers."""
+    """Store the value in vector registers."""
 
     def __init__(self, manager, kind) -> None:
         super().__init__(manager, kind, VECTOR)
@@ -92,7 +92,7 @@ def _spread(typing, value):
 
 
 def _type_pair(context):
-    """Say that arithmetic on two of these gives another."""
+    """Return the typing rule: arithmetic on two Lanes gives Lanes."""
 
     def typer(left, right):
         return SIXTEEN if left == SIXTEEN and right == SIXTEEN else None
@@ -101,7 +101,7 @@ def _type_pair(context):
 
 
 def _lower_pair(instruction):
-    """Return what writes the instruction for two of these."""
+    """Return the function that emits this instruction for two Lanes."""
 
     def lower(context, builder, signature, arguments):
         return getattr(builder, instruction)(*arguments)
@@ -126,7 +126,7 @@ def _spread_plainly(value: float) -> Floats:
     return np.full(LANES, value)
 
 
-# What kernels call: (array, row) -> value; (array, row, value); number -> value.
+# Signatures: load(array, row) -> Lanes; store(array, row, value); spread(number) -> Lanes.
 load: Any = _load_plainly if config.DISABLE_JIT else _load
 store: Any = _store_plainly if config.DISABLE_JIT else _store
 spread: Any = _spread_plainly if config.DISABLE_JIT else _spread

@@ -1,20 +1,17 @@
-"""Concentrations and memberships in one draw: where most records sit is integrated out while (a, b) or alpha moves.
+"""Concentrations and memberships jointly: (a, b) or alpha with most seats integrated out, then these seats.
 
-Given the seats of n records log(a / b) has a standard deviation of one over the root of the tables beyond one for each
-record, and the seats follow it as slowly: together they diffuse. But given weights and profiles the probability of a
-record is a sum over its seatings, sum_b V(f, b) A(b), and A (cells.py) does not depend on the concentrations. So A is
-found once for every distinct record, concentrations move on
-    prior(a, b) prod_{i in H} sum_b V(J, b) A_i(b) prod_{i not in H} V(f_i, m_i),
-and then seats and labels of the records in H are drawn anew, exactly: the number of blocks, the blocks, their profiles.
+Given the seats of n records, log(a / b) can move only by about one over the square root of the number of tables in
+excess of one per record, and the seats follow it as slowly. But given weights and profiles the probability of a record
+is a sum over its seatings, sum_b V(f, b) A(b), and A (cells.py) does not depend on the concentrations. So A is computed
+once for every distinct record, and a random walk on log alpha, or on (log (a / b), log a), targets
+    prior(a, b) prod_{i in H} sum_b V(J, b) A_i(b) prod_{i not in H} V(f_i, m_i).
+Then the seats and labels of the records in H are drawn exactly: the number b of blocks with weights V(J, b) A_i(b), the
+block T that holds the lowest variable of the set S still to be seated in b blocks with weights
+(|T| - 1)! phi(T) A(S - T, b - 1), and the profile of a block with weights beta_k prod over its answers of theta^(k)_v.
 
-H: records without a missing answer that sit only at profiles with beta_k >= 2 / n (at most 0.2). Which profiles these
-are depends on G_0 alone (sticks are broken until the remainder is smaller), and who belongs to H is the same before
-and after.
-
-A random walk of alpha, or of (a, b), with the seats of most records integrated out (marginal_seats.py).
-
-Where records sit, drawn anew at once from sums over all seatings (marginal_seats.py): first how many tables each has,
-then the blocks of answers, then the profile of each block.
+H: records without a missing answer that use only profiles with beta_k >= min(2 / n, 0.2) (in `mixed` all profiles).
+Which profiles these are depends on G_0 alone (sticks are broken until the remainder is smaller), and H is the same
+before and after the move.
 """
 
 import math
@@ -30,15 +27,15 @@ from keyhole.kernels.profiles import make_profile_arrays, open_profile
 from keyhole.kernels.work import OK
 
 SMALL_STEP, STEP_RANGE = -2.0, 3.5
-"""Steps of logarithms have a standard deviation between exp(-2) and exp(1.5), its own logarithm uniform."""
+"""The standard deviation of a step is log-uniform between exp(-2) and exp(1.5)."""
 
 
 @inner
 def log_concentrations(x, y, finite, first, second, eppf, table, group_size, groups, sums):
-    """Return the log density of log alpha, or of (log a / b, log a); `seating` becomes its V.
+    """Return the log density of log alpha, or of (log (a / b), log a); `eppf` becomes its V.
 
-    table: people whose seats are given, by answers and tables. groups, group_size, sums: records whose seats are
-    integrated out (marginal_seats.py).
+    table: records whose seats are given, by answers and tables. groups, group_size, sums: the groups of equal records
+    whose seats are integrated out.
     """
     if finite:
         fill_fixed_alpha_eppf(math.exp(x), eppf)
@@ -56,10 +53,9 @@ def log_concentrations(x, y, finite, first, second, eppf, table, group_size, gro
 
 @inner
 def walk_concentrations(rng, prior, state, work, groups, moves):
-    """Make moves of alpha (`mixed`) or of the mean and the shape of the records' concentrations.
+    """Make Metropolis steps of alpha (`mixed`) or of the mean a / b and the shape a, and update V.
 
-    People whose seats are given stand in work.tables_by_length, `groups` of others in work.members. V is brought
-    into step.
+    work.tables_by_length counts the records whose seats are given; work.members has `groups` groups of the others.
     """
     finite, trial = prior.finite, work.trial_eppf
     table, size, sums = work.tables_by_length, work.members.group_size, work.members.sums
@@ -94,7 +90,7 @@ def walk_concentrations(rng, prior, state, work, groups, moves):
 
 @inner
 def draw_block(rng, block, sums, lane, left, tables):
-    """Draw the block of the lowest of the variables in `left`, which are to be seated at so many tables."""
+    """Draw the block of the lowest variable in `left`, a set to be seated at this many tables."""
     if tables == 1:
         return left
     lowest = left & -left
@@ -102,7 +98,7 @@ def draw_block(rng, block, sums, lane, left, tables):
     total = 0.0
     taken = others
     for scan in range(2):
-        # The first time the weights are added up, the second time one is picked.
+        # The first scan sums the weights, the second picks a block.
         u = rng.random() * total if scan == 1 else 0.0
         last = lowest
         taken = others
@@ -153,9 +149,9 @@ def seat_at_one(rng, records, state, i, k):
 
 @inner
 def draw_table_numbers(rng, records, state, work, profiles, groups):
-    """Draw how many tables each record of H has, and seat those with one; return how many groups have more to seat.
+    """Draw how many tables each record of H has, and seat those with one.
 
-    Their groups stand first in work.members.several.
+    Return how many groups have records with more tables; work.members.several lists these groups.
     """
     variables = records.level.shape[1]
     member, chosen, cumulative, blocks = work.members, work.members.chosen, work.product, work.table_cumulative
@@ -190,7 +186,7 @@ def draw_table_numbers(rng, records, state, work, profiles, groups):
 
 @inner
 def seat_at_several(rng, records, state, work, profiles, i, lane):
-    """Draw the blocks of record i and their profiles, given how many there are."""
+    """Draw the blocks of record i and their profiles, given the number of blocks."""
     variables, cells, tables = records.level.shape[1], work.members.cells, work.members.tables[i]
     left = (1 << variables) - 1
     for t in range(variables):
@@ -215,9 +211,9 @@ MOVES = 10
 
 @inner
 def choose_profiles(least, weight, profiles, level_profile, place, chosen, chosen_weight, chosen_profile):
-    """Copy the profiles whose weight is at least `least`, one next to the other; return their number.
+    """Copy the profiles whose weight is at least `least` to adjacent columns; return their number.
 
-    place[k]: where profile k is copied to, -1 if it is not; chosen: the way back.
+    place[k]: the column of profile k, -1 if it is not copied; chosen: the profile of each column.
     """
     total = 0
     for k in range(profiles):
@@ -237,9 +233,9 @@ def choose_profiles(least, weight, profiles, level_profile, place, chosen, chose
 def group_records(
     level, answer_total, table_total, table_label, place, held, slots, group_first, group_size, following
 ):
-    """Gather the records of H into groups of equal ones, each a chain through `following`; return their number.
+    """Group equal records of H, each group a linked list through `following`; return the number of groups.
 
-    held: the others, by number of answers and of tables.
+    held: the number of all other records, by answers and tables.
     """
     n, variables = level.shape
     mask = slots.shape[0] - 1
@@ -280,9 +276,9 @@ def group_records(
 
 @kernel
 def draw_memberships(rng, records, prior, state, work):
-    """Move the concentrations, and draw where most records sit anew; nothing when there is nothing to learn.
+    """Draw the concentrations and the seats of the records in H; do nothing if the concentrations are fixed.
 
-    Only without rules. Tallies are stale afterwards.
+    Only without rules. Tallies must be recounted afterwards.
     """
     n, variables = records.level.shape
     member, cells = work.members, work.members.cells

@@ -1,11 +1,11 @@
-"""Missing answers under rules: docs/model.md section 3.
+"""Missing answers under rules (docs/model.md section 7).
 
-Without rules a missing answer has no seat, and nothing here is used. With rules it keeps its seat, since what a record
-does not say still has to leave it possible. Given seats, labels and profiles its level has weight theta^(label)_v, all
-missing answers of a record jointly among the possible cells that agree with what it has. Those cells are disjoint
-boxes D, so a box is drawn with weight
-    prod over missing j that D confines of theta^(label j)_{j,D_j}   (0 if an answer of the record lies outside D),
-then each missing answer within its set. The draw does not depend on what was drawn before: nothing is carried along.
+Without rules a missing answer has no seat, and nothing here is used. With rules it keeps its seat, because the missing
+answers must leave the record possible. Given seats, labels and profiles its level has weight theta^(label)_v, for all
+missing answers of a record jointly among the possible cells that agree with its other answers. The possible cells are
+disjoint boxes D, so a box is drawn with weight
+    prod over missing j that D restricts of theta^(label j)_{j,D_j}   (0 if an answer of the record lies outside D),
+then each missing answer within its set. The draw does not depend on the previous one, so nothing is stored.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from keyhole.kernels.jit import kernel
 
 @kernel
 def weigh_box(rules, box, answers, labels, level_profile):
-    """Return the probability that the missing answers of one record lie in a possible box; 0 if a known one does not.
+    """Return the probability that the missing answers of one record lie in a possible box; 0 if a given one does not.
 
     answers, labels : (J,), levels (-1: missing) and the profile of each answer's table.
     """
@@ -39,7 +39,7 @@ def weigh_box(rules, box, answers, labels, level_profile):
 
 @kernel
 def fill_record(rng, rules, box, level_start, answers, labels, level_profile, score, out):
-    """Draw the missing answers of one record within a possible box."""
+    """Write the missing answers of one record to `out`, drawn within a possible box."""
     for j in range(answers.shape[0]):
         if answers[j] >= 0:
             continue
@@ -60,7 +60,7 @@ def fill_record(rng, rules, box, level_start, answers, labels, level_profile, sc
 
 @kernel
 def draw_missing(rng, rules, level, level_start, seat, table_label, level_profile, out):
-    """Write the levels of all records to `out` (n, J), those of missing answers drawn."""
+    """Write the levels of all records to `out` (n, J), drawing those of missing answers."""
     n, variables = level.shape
     boxes = rules.possible_start.shape[0] - 1
     score = np.zeros(max(boxes, level_start[variables]))

@@ -1,9 +1,9 @@
-"""Sums over set partitions, written out as a list of products: which block times which sum, for every sum.
+"""Sums over set partitions, laid out as a list of products: which block times which sum, for every sum.
 
-    A(S, b) = sum over T in S with min(S) in T of block(T) A(S - T, b - 1),   A(nothing, 0) = 1,
-for sets S of f variables, as bit masks. Only sets without variable 0 and sets of the first variables are needed for a
-probability (cells.py). The list depends on f alone, is made once and serves all chains: the loop over it has nothing
-left to find out.
+    A(S, b) = sum over T in S with min(S) in T of block(T) A(S - T, b - 1),   A(empty set, 0) = 1,
+for sets S of f variables, as bit masks. The probability of a cell (cells.py) needs only the sets without variable 0 and
+the sets of the first variables. The list depends on f alone, so it is made once and shared by all chains, and the loop
+over it makes no decisions.
 """
 
 from functools import lru_cache
@@ -18,16 +18,17 @@ from keyhole.kernels.state import Integers
 
 
 class Partitions(NamedTuple):
-    """The products of all sums. A sum's number: sets one after the other, b = 1, 2, ... in each.
+    """The products of all sums. Sums are numbered set by set, with b = 1, 2, ... within each set.
 
     start : int64 (sums + 1,)
         First product of each sum.
     row : int64 (sums,)
-        Where a sum belongs: (mask of S) >> 1 times f, and b - 1.
+        Row in which a sum is stored: ((mask of S) >> 1) f + b - 1.
     block, rest : int32 (products,)
-        T, as a mask, and the row of A(S - T, b - 1): (mask of S - T) >> 1 times f, and b - 2; row 0 is A(nothing, 0).
+        T, as a mask, and the row of A(S - T, b - 1): ((mask of S - T) >> 1) f + b - 2; row 0 is A(empty set, 0).
     without_first, with_first : int64 (2^(f-1) + 1,)
-        Number of the first sum of each set, by its mask >> 1. with_first has only sets of the first variables.
+        Number of the first sum of each set, by its mask >> 1; without and with variable 0. In with_first only the sets
+        of the first variables have sums.
     """
 
     start: Integers
@@ -46,7 +47,7 @@ def make_partitions(variables: int) -> Partitions:
     rest: list[NDArray[np.int32]] = []
 
     def list_set(lowest: int, others: int) -> int:
-        """List the products of a set, its lowest variable apart; return how many sums it has. `others` is >> 1."""
+        """List the products of a set, given by its lowest variable and `others` >> 1; return how many sums it has."""
         taken = _list_subsets(others)
         left = others ^ taken
         size = np.bitwise_count(left)
@@ -87,7 +88,7 @@ def _list_subsets(mask: int) -> NDArray[np.int32]:
 
 @inner
 def add_products(partitions, first, last, block, sums, out, row):
-    """Fill `out` with the sums number `first` to `last`, all lanes side by side; its row 0 is row `row` of all."""
+    """Fill `out` with the sums numbered first <= x < last, in all lanes; its row 0 is row `row` of all sums."""
     start, place, of_block, of_rest = partitions.start, partitions.row, partitions.block, partitions.rest
     for number in range(first, last):
         total = spread(0.0)
@@ -98,7 +99,7 @@ def add_products(partitions, first, last, block, sums, out, row):
 
 @inner
 def sum_partitions(variables, block, sums, total, partitions):
-    """Fill `total` with A(all, b) of the first `variables` variables, and `sums` with A(S, b) of sets without number 0.
+    """Fill `total` with A(all, b) of the first `variables` variables, `sums` with A(S, b) of sets without variable 0.
 
     block : (2^f, 16); sums : (2^(f-1), f, 16), by mask of S >> 1 and b - 1; total : (f, 16).
     """

@@ -1,18 +1,16 @@
-"""People drawn from the model, given weights and profiles: for simulation and for the article's estimators.
+"""New people drawn from the model given weights and profiles, with rules only possible ones (docs/model.md section 5).
 
-A person's answers are seated one after the other, the concentration integrated out: given j answers at m tables of
-sizes s_t, the next one joins table t with weight s_t V(j + 1, m) and opens a table with weight V(j + 1, m + 1) (they
-sum to V(j, m)). A new table's profile is drawn from the weights, an answer's level from its table's profile.
+Without rules a person's answers are seated one after the other, the concentration integrated out: given j answers at m
+tables of sizes s_t, the next one joins table t with weight s_t V(j + 1, m) and opens a table with weight
+V(j + 1, m + 1) (they sum to V(j, m)). A new table's profile is drawn from the weights, an answer's level from its
+table's profile.
 
-People drawn from the model, given weights and profiles, among those whom the rules allow (docs/model.md section 5).
-
-The possible cells are disjoint boxes, so the n people are spread over boxes by a multinomial with their probabilities.
-In a box that confines f variables a person's number of blocks b has weight V(f, b) A(all, b); those who have a set S
-left to seat in b blocks choose the block T that holds min(S) with weight (|T| - 1)! phi(T) A(S - T, b - 1) (the sums of
+With rules the possible cells are disjoint boxes, over which people are distributed by a multinomial with the boxes'
+probabilities. In a box that restricts f variables the number of blocks b has weight V(f, b) A(all, b); given a set S
+left to seat in b blocks, the block T that holds min(S) has weight (|T| - 1)! phi(T) A(S - T, b - 1) (the sums of
 cells.py followed backwards); a block's profile has weight beta_k prod theta_{j,A}, and an answer's level in its set A
-theta_x / theta_A. That is the law of the confined answers given the box. The free ones follow as in population.py:
-given f answers at m tables of sizes s_t, the next joins table t with weight s_t V(f + 1, m) and opens a table with
-weight V(f + 1, m + 1), for they sum to V(f, m). Exact, and nobody is drawn in vain. Without rules all are free.
+has weight theta_x / theta_A. That is the distribution of the restricted answers given the box; the free answers follow
+as above. The draws are exact, and none is rejected.
 """
 
 import numpy as np
@@ -91,8 +89,8 @@ def draw_people(rng, draw, level_start, out):
 def draw_block(rng, rest, blocks, half, cells):
     """Draw the block that holds the lowest variable of a set to be seated in this many blocks.
 
-    rest : the set without variable 0, as a mask >> 1, or `half` for all variables. Returns the block, as a mask, and
-    what is left, again as a mask >> 1.
+    rest : the set, without variable 0, as a mask >> 1, or `half` for all variables. Return the block, as a mask, and
+    the rest of the set, again as a mask >> 1.
     """
     low = rest & -rest if rest < half else 0
     others = rest ^ low if rest < half else half - 1
@@ -106,7 +104,7 @@ def draw_block(rng, rest, blocks, half, cells):
             block = (low | taken) << 1 | first
             weight = cells.block[block, 0] * (cells.sums[left, blocks - 2, 0] if blocks > 1 else 1.0)
             if weight > 0.0:
-                # Should rounding leave u above the last weight, the last possible block stands.
+                # If rounding leaves u above the last weight, the last possible block is returned.
                 chosen, chosen_left = block, left
                 if u < weight:
                     break
@@ -119,7 +117,7 @@ def draw_block(rng, rest, blocks, half, cells):
 
 @inner
 def seat_confined(rng, size, eppf, cells, score, block):
-    """Seat the confined answers of one person in a box whose sums are filled; return the number of blocks."""
+    """Draw the blocks of the restricted answers of one person, the box's sums being filled; return their number."""
     half = 1 << (size - 1)
     for b in range(size):
         score[b] = eppf[size, b + 1] * cells.total[b, 0]
@@ -159,7 +157,7 @@ def fill_confined(rng, rules, first_set, block, weight, level_profile, profiles,
 
 @inner
 def fill_free(rng, eppf, weight_sum, level_sum, level_start, profiles, tables, label, size, person):
-    """Draw the answers that a person does not have yet (-1), given the tables of those that they have."""
+    """Draw the answers that a person lacks (-1), given the tables of the others."""
     seated = 0
     for t in range(tables):
         seated += size[t]
@@ -189,8 +187,8 @@ def fill_free(rng, eppf, weight_sum, level_sum, level_start, profiles, tables, l
 def draw_possible_people(rng, rules, weight, level_profile, profiles, eppf, level_start, cells, out):
     """Fill `out` (people, J) with the levels of new people, box after box.
 
-    weight : (K,), the remainder among them; level_profile : (levels, K); cells : scratch with one lane for as many
-    variables as a possible box confines.
+    weight : (K,), including the remainder; level_profile : (levels, K); cells : scratch for as many variables as a
+    possible box restricts.
     """
     people, variables = out.shape
     weight_sum = np.zeros(profiles)

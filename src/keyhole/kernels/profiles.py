@@ -1,23 +1,16 @@
-"""Profiles that come and go while answers and tables choose: docs/model.md section 3.
+"""Profiles: opened and closed while seats and labels are resampled, tallied, and drawn (docs/model.md section 3).
 
-A profile not yet seen takes beta_new = beta_0 (1 - nu), nu ~ Beta(gamma, 1), and its rows theta are drawn
-given the answers that opened it: theta_j ~ Dirichlet(lambda_j pi_j + count).
-
-A profile whose last table moves away is forgotten before the table chooses again, beta_0 += beta_k. Which profiles
-are explicit may depend on all other tables but not on the one that chooses: were the profile of a lone table still on
-offer, it would be there only because of where that table sat, and the conditional would be wrong (the enumeration of
-three records with one answer shows it at once). `mixed` has a fixed list and forgets none.
-
-Also the brackets of step 1, sum_k beta_k theta^(k)_{j,x} by level, as cumulative sums over profiles (`bracket`) and as
-terms (`weighted`); opening and closing keep both in step.
-
-Profiles: tallies of the seating, profiles without tables, and the draw of theta (docs/model.md section 3).
-
+A profile that is not explicit yet takes beta_new = beta_0 (1 - nu), nu ~ Beta(gamma, 1), and its rows theta are drawn
+given the answers that open it: theta_j ~ Dirichlet(lambda_j pi_j + count). Given all labels,
 theta^(k)_j ~ Dirichlet(lambda_j pi_j + N_kj), N = level_count, lambda = base_strength, pi = base_level.
 
-The first draw of what a chain starts from, given who sits where.
+A profile is removed before its last table is resampled: beta_0 += beta_k, and the table cannot choose it. Which
+profiles are explicit may depend on all other tables but not on the one being resampled: a profile with this table alone
+is explicit only because of the table's label, and if it could be chosen again the conditional would be wrong. `mixed`
+has a fixed number of profiles and removes none.
 
-One kernel in place of five calls from Python: every way in from Python takes a second to compile.
+Seats and labels read the brackets sum_k beta_k theta^(k)_{j,x} by level, as cumulative sums over profiles (`bracket`)
+and as terms (`weighted`); opening and closing a profile updates both.
 """
 
 import math
@@ -36,9 +29,9 @@ OPEN = 2
 
 
 class ProfileArrays(NamedTuple):
-    """The arrays of State and Work that opening and closing a profile touches, under the same names.
+    """The arrays of Records, State and Work that opening and closing a profile touches, under the same names.
 
-    Functions take this in place of all of State and Work: Numba compiles them three times faster.
+    Functions take this instead of State and Work because Numba compiles them several times faster.
     """
 
     profile_total: Integers
@@ -59,7 +52,7 @@ class ProfileArrays(NamedTuple):
 
 @inner
 def make_profile_arrays(records, state, work):
-    """Gather the arrays."""
+    """Collect the arrays."""
     return ProfileArrays(
         state.profile_total, state.weight, state.remainder, state.level_profile, state.profile_tables,
         state.level_count, state.weight_concentration, state.base_strength, state.base_level, records.level_start,
@@ -85,7 +78,7 @@ def build_brackets(arrays):
 
 @inner
 def open_profile(rng, arrays, level, seat, i, t):
-    """Open a profile for table t of record i (for nobody if i < 0); return its index, or -1 without room."""
+    """Open a profile for table t of record i (for no table if i < 0); return its index, or -1 if there is no room."""
     k = arrays.profile_total[0]
     if k == arrays.weight.shape[0]:
         arrays.status[0] = FULL
@@ -115,7 +108,7 @@ def open_profile(rng, arrays, level, seat, i, t):
 
 @inner
 def close_profile(arrays, k):
-    """Forget profile k: its weight goes to the remainder, and nobody can choose it."""
+    """Remove profile k: its weight goes to the remainder, and no table can choose it."""
     arrays.remainder[0] += arrays.weight[k]
     arrays.weight[k] = 0.0
     arrays.profile_tables[k] = 0
@@ -129,9 +122,9 @@ def close_profile(arrays, k):
 
 @inner
 def label_fresh_table(rng, arrays, finite, level, seat, label, i, t):
-    """Label table t of record i, whose draw fell beyond the last profile.
+    """Label table t of record i, whose draw fell beyond the last profile: a new profile is opened.
 
-    There stands a profile not seen before. `mixed` has none: it can only be rounding, and the last one is meant.
+    In `mixed` only rounding leads here, and the table takes the last profile.
     """
     if finite:
         k = arrays.profile_total[0] - 1
@@ -143,7 +136,7 @@ def label_fresh_table(rng, arrays, finite, level, seat, label, i, t):
 
 @inner
 def tally_answers(rng, records, prior, state, work):
-    """Count tables and answers by profile anew from the seating of the records."""
+    """Recount tables and answers by profile from the seating of the records."""
     profiles = state.profile_total[0]
     state.profile_tables[:profiles] = 0
     state.level_count[:, :profiles] = 0
@@ -158,7 +151,7 @@ def tally_answers(rng, records, prior, state, work):
 
 @inner
 def drop_empty_profiles(rng, records, prior, state, work):
-    """Forget profiles that have no table; their weight goes to the remainder. `mixed` keeps them."""
+    """Remove profiles without tables; their weight goes to the remainder. `mixed` keeps them."""
     if prior.finite:
         return
     profiles = state.profile_total[0]
@@ -185,7 +178,7 @@ def drop_empty_profiles(rng, records, prior, state, work):
 
 @inner
 def draw_profiles(rng, records, prior, state, work):
-    """Draw the rows of every profile given the answers labelled with it."""
+    """Draw theta of every profile given the answers labelled with it."""
     for k in range(state.profile_total[0]):
         for j in range(records.level.shape[1]):
             first, last = records.level_start[j], records.level_start[j + 1]
@@ -198,7 +191,10 @@ def draw_profiles(rng, records, prior, state, work):
 
 @kernel
 def initialise_parameters(rng, records, prior, state, work):
-    """Draw weights and profiles for records that have been seated, and bring tallies and V into step."""
+    """Draw weights and profiles given a seating, with tallies and V to match: the first draw of a chain.
+
+    One kernel instead of five calls from Python, because every entry point adds to the time of compiling.
+    """
     fill_eppf(rng, records, prior, state, work)
     tally_answers(rng, records, prior, state, work)
     drop_empty_profiles(rng, records, prior, state, work)

@@ -1,17 +1,17 @@
 """From cell probabilities to risks (docs/model.md section 8).
 
-With q the probability of a cell among possible people and M people outside the sample,
+With q the probability of a cell among possible people and M unseen people,
     r1 = (1 - q)^M,   r2 = E 1 / (1 + Binomial(M, q)) = (1 - (1 - q)^(M + 1)) / ((M + 1) q).
-q may be 1e-12 and M 1e9: everything through log1p and expm1.
+q may be 1e-12 and M 1e9, so everything goes through log1p and expm1.
 
-The counts X_c of people in the cells of the sample uniques are one multinomial. Were they independent, tau1 would be a
-sum of independent indicators with probabilities r1, and its law a convolution. They are what independent Poisson counts
-are given that all M people are somewhere. That condition has probability about exp(-(t - mean)^2 b^2 / (2 s^2)) at
-tau1 = t, where b = S / v is the regression of the people in these cells on tau1, S = sum lambda r1, lambda = M q,
-v = sum r1 (1 - r1), and s^2 = M - S^2 / v what is left of the variance M. The law is the convolution times this, and
-its variance is v - S^2 / M. In the same way
+The counts X_c of unseen people in the cells of the sample uniques are one multinomial. If they were independent, tau1
+would be a sum of independent indicators with probabilities r1, and its distribution a convolution. They are distributed
+as independent Poisson counts given that all counts sum to M. That condition has probability about
+exp(-(t - mean)^2 b^2 / (2 s^2)) at tau1 = t, where b = -S / v is the regression of the number of unseen people in these
+cells on tau1, S = sum lambda r1, lambda = M q, v = sum r1 (1 - r1), and s^2 = M - S^2 / v the residual variance. The
+distribution of tau1 is the convolution times this factor, and its variance is v - S^2 / M. In the same way
     Var tau2 = sum Var 1/(1 + X) - (sum Cov(1/(1 + X), X))^2 / M,   Cov = 1 - r2 (1 + lambda).
-lambda is recovered from r1, or from r2 where r1 is next to nothing, so that stored risks are enough.
+lambda is recovered from r1, or from r2 where r1 is nearly zero, so that the stored risks suffice.
 """
 
 import math
@@ -20,11 +20,11 @@ from keyhole.kernels.distributions import draw_binomial
 from keyhole.kernels.jit import inner, kernel
 
 NEGLIGIBLE = 1e-18
-"""Probabilities at the ends of a law that are cut off."""
+"""Probabilities at the ends of a distribution that are cut off."""
 
 SMALLEST_R1 = 1e-30
 LARGE = 50.0
-"""Expected people in a cell above which the variance of 1/(1 + X) is that of its tangent: it is 1e-5 and less."""
+"""Expected people in a cell above which the variance of 1/(1 + X) is that of its tangent; it is then below 1e-5."""
 
 
 @kernel
@@ -48,9 +48,9 @@ def fill_risks(probability, people, r1, r2):
 
 @kernel
 def draw_matches(rng, probability, people):
-    """Draw how many of the people outside the sample fall in each cell; return tau1 and tau2 of that population.
+    """Draw how many of the unseen people are in each cell; return tau1 and tau2 of that population.
 
-    The counts are one multinomial: a binomial for each cell given those before it.
+    The counts are one multinomial: each cell is binomial given those before it.
     """
     tau1, tau2 = 0.0, 0.0
     left = people
@@ -79,7 +79,7 @@ def count_matches(count, r1, r2):
 
 @inner
 def expected_others(r1, r2, people):
-    """Return lambda = M q, the people expected in a cell besides the record, from the risks of the record."""
+    """Return lambda = M q, the unseen people expected in a cell, from the risks of its record."""
     if r1 > SMALLEST_R1:
         return -people * math.expm1(math.log(r1) / people)
     return people / ((people + 1.0) * r2)
@@ -119,7 +119,7 @@ def find_variances(r1, r2, people):
 
 @kernel
 def fill_law(r1, r2, people, law):
-    """Write P(tau1 = t | draw) to law[t]; return the first t and the one after the last that have any."""
+    """Write P(tau1 = t | draw) to law[t]; it is positive for first <= t < last. Return first and last."""
     law[:] = 0.0
     law[0] = 1.0
     first, last = 0, 0

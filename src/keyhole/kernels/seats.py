@@ -1,16 +1,15 @@
-"""Seats: docs/model.md section 3.
+"""Seats: draws the table of every answer (docs/model.md section 3).
 
-For answer (i, j) of level v, all other seats fixed, m tables left in the record:
+For answer (i, j) of level v, given all other seats, with m tables left in the record:
     join table t       with weight  s_t theta^(label t)_v
     open a new table   with weight  V(f, m + 1) / V(f, m) (sum_k beta_k theta^(k)_v + beta_0 pi_v),
-its label by the terms of that sum. s_t = table_size, V = seating, f = answers that the record has.
+its label drawn by the terms of that sum. s_t = table_size, V = eppf, f = number of answers that the record has.
 The concentration alpha_i is integrated out: it appears only through V.
 
-A profile whose only table is being left is forgotten first (profiles.py says why).
+A profile is removed before the answer at its only table is resampled (profiles.py gives the reason).
 
-The loop over answers is one long function on purpose: Numba counts references at every call that passes an array,
-which made it four times slower when its three parts were functions. It comes back when a profile must be
-closed or opened.
+The loop over answers is one long function because Numba counts references at every call that passes an array, which
+would dominate its time. It returns whenever a profile must be closed or opened.
 """
 
 from keyhole.kernels.jit import inner
@@ -31,10 +30,10 @@ def seat_answers(
     rng, level, answer_total, seat, size, label, table_total, eppf, bracket, level_profile, fresh, profiles,
     profile_tables, finite, cumulative, first
 ):  # fmt: skip
-    """Redraw seats from answer number `first` on (counted along records), until a profile must be closed or opened.
+    """Resample seats from answer number `first` on (counted along records), until a profile must be closed or opened.
 
-    `fresh` is beta_0 pi_v by level. Return the number of that answer and what is to be done. CLOSE: the profile of
-    the answer's table, before the answer is tried again. OPEN: a profile for its new table, which stands ready.
+    `fresh` is beta_0 pi_v by level. Return the number of that answer and what to do next. CLOSE: close the profile of
+    the answer's table, then resume at the same answer. OPEN: open a profile for its new table, which already exists.
     """
     n, variables = level.shape
     start = first % variables
@@ -45,7 +44,7 @@ def seat_answers(
             v = level[i, j]
             if v < 0:
                 continue
-            # Leave the seat. A table left empty is closed, and the last one takes its place.
+            # Leave the seat. A table left empty is closed, and the last table takes its number.
             t = seat[i, j]
             if size[i, t] == 1 and profile_tables[label[i, t]] == 1 and not finite:
                 table_total[i] = tables
@@ -62,7 +61,7 @@ def seat_answers(
                     for other in range(variables):
                         if seat[i, other] == tables:
                             seat[i, other] = t
-            # Weigh the tables that stand, and a new one.
+            # Weights of the existing tables and of a new one.
             joined = 0.0
             for t in range(tables):
                 joined += size[i, t] * level_profile[v, label[i, t]]
@@ -103,7 +102,7 @@ def seat_answers(
 
 @inner
 def draw_seats(rng, records, prior, state, work):
-    """Redraw the seat of every answer, in the order of the file."""
+    """Resample the seat of every answer, record by record."""
     arrays = make_profile_arrays(records, state, work)
     build_brackets(arrays)
     variables = records.level.shape[1]

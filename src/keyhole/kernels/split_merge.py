@@ -1,32 +1,30 @@
-"""Split, merge and reallocate pairs: docs/model.md section 3. Jain-Neal with tables as observations.
+"""Split and merge of profiles, and reallocation of a pair, after Jain and Neal (2004) with tables as observations
+(docs/model.md section 3).
 
-beta and theta are integrated out, so they are stale afterwards: they must be drawn anew before anything reads
-them. Table a is picked at random. Then, with probability 1/4, 1/4 and 1/2,
-    split: table b is another table with the label of a; b opens a new profile; all other tables of that label
-           choose a side one after the other, in random order, with weights m_side f(table | side so far);
-    merge: b is a table of another profile, picked at random; the allocation is replayed with forced choices;
-    part anew: b is any table with another label; all tables of the two profiles but a and b choose again.
-q is the product of the chosen probabilities. The log ratio of a split is
+beta and theta are integrated out, so they must be drawn before anything reads them again. Table a is picked at random.
+Then, with probability 1/4, 1/4 and 1/2,
+    split:      table b is another table with the label of a; b opens a new profile; all other tables of that label are
+                allocated to a side one after the other, in random order, with weights m_side f(table | side so far);
+    merge:      b is a table of another profile, picked at random; the allocation is replayed with forced choices;
+    reallocate: b is any table with another label; all tables of the two profiles but a and b are allocated again.
+f is the Dirichlet-multinomial likelihood, q the product of the probabilities of the allocation. A split has log ratio
     log gamma + lnGamma(m_a) + lnGamma(m_b) - lnGamma(m_a + m_b) + log f(A_a) + log f(A_b) - log f(A) - log q
     + log (r - 1) - log P - log r_b,
-the last three for the choice of b: r tables and P profiles before the split, r_b tables at b's side.
+the last three for the choice of b: r tables of the profile and P profiles before the split, r_b tables on b's side.
 In `mixed` log gamma is replaced by the log of the number of empty profiles, and m by m + 1 within lnGamma.
-f is the Dirichlet-multinomial likelihood. A merge has minus that.
+A merge has minus the log ratio of the split that would undo it.
 
-To part anew is a merge and a split in one step, without the merged state between them, which is often far too
-improbable: two profiles "men at work, women" become "people at work, women at home". Two launching states are drawn,
-one for the replay of what is, one for the proposal. The log ratio is the difference of
+Reallocating a pair is a merge and a split in one step, without the merged state between them, which is often far too
+improbable: two profiles "men at work, women" become "people at work, women at home". Two launch states are drawn, one
+to replay the current allocation and one for the proposal. The log ratio is the difference of
     lnGamma(m_a) + lnGamma(m_b) + log f(A_a) + log f(A_b) - log q - log (tables of records with another label than a)
-of the new and the old state; the last term because b is picked from those tables.
+between the new and the old state; the last term because b is picked from those tables.
 
-Only without rules: imputed people hold profiles together, and what moves records alone is refused.
+The first allocation, in sequence (Dahl 2005), only starts the launch state: in further scans every table is allocated
+again given all others, and the last scan is the proposal. Without these scans large profiles are hardly ever split, and
+chains that start from one profile stay there.
 
-Who takes part in a split or merge, and at which side: docs/model.md section 3 (split_merge.py has the rest).
-
-Tables of records choose one after the other, in random order, with odds given what the sides hold so far (Dahl's
-sequential allocation). That is only the launching state of Jain and Neal (2004): further scans let every table choose
-again given all others, and the last scan is the proposal. Large profiles are hardly ever split without it: chains that
-start from one profile stay there.
+Only without rules: with rules profiles include augmented records, and moves of the records alone are rejected.
 """
 
 import math
@@ -41,11 +39,11 @@ from keyhole.kernels.state import Floats, Integers
 from keyhole.kernels.work import FULL
 
 SCANS = 5
-"""The allocation in sequence, three scans towards a launching state, and the one that is proposed."""
+"""The allocation in sequence, three scans to a launch state, and the scan that is proposed."""
 
 
 class SplitArrays(NamedTuple):
-    """The arrays of Records, State and Work that a split or merge touches, under the same names (cf. Book)."""
+    """The arrays of Records, State and Work that a split or merge touches, under the same names."""
 
     level: NDArray[np.int32]
     level_start: Integers
@@ -89,7 +87,7 @@ def pick_labelled_table(rng, table_total, table_label, label, tables, not_i, not
 
 @inner
 def gather_members(rng, table_total, table_label, record, table, label_a, label_b, i_a, t_a, i_b, t_b):
-    """List the tables with either label, but for a and b, in random order; return their number."""
+    """List the tables with either label, except a and b, in random order; return their number."""
     members = 0
     for i in range(table_total.shape[0]):
         for t in range(table_total[i]):
@@ -123,11 +121,11 @@ def allocate_members(
     rng, level, seat, label, record, table, side, members, count, answers, strength, base_level, extra, tables_b,
     first, propose, label_b
 ):  # fmt: skip
-    """Seat the members one after the other; return log q and the number of tables at b's side.
+    """Allocate the members one after the other; return log q and the number of tables on b's side.
 
-    `first`: nobody has a side yet, and tables_b = 1 is table b; else each member leaves its side before it chooses.
-    With `propose` the sides are drawn, else they are what the labels say. The odds of b's side are the ratio of
-    m f(table | side), f = prod (lambda_j pi_v + N_v) / (lambda_j + N_j).
+    `first`: no member has a side yet, and tables_b = 1 is table b; otherwise each member leaves its side before it is
+    allocated. With `propose` the sides are drawn, otherwise they are those of the labels. The odds of b's side are the
+    ratio of m f(table | side), f = prod (lambda_j pi_v + N_v) / (lambda_j + N_j).
     """
     log_q = 0.0
     tables_a = 1.0 if first else members + 2.0 - tables_b
@@ -184,9 +182,9 @@ def log_split_likelihood(level_start, base_strength, base_level, count, answers)
 
 @inner
 def allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, propose):
-    """Seat a, b and the members; return log q and the tables at b's side.
+    """Allocate a, b and the members; return log q and the number of tables on b's side.
 
-    With `propose` the sides are drawn, else they are what the labels say.
+    With `propose` the sides are drawn, otherwise they are those of the labels.
     """
     count, answers = sides.side_count, sides.side_answers
     extra = 1.0 if finite else 0.0
@@ -196,7 +194,7 @@ def allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, prop
     seat_side(sides.level, sides.seat, i_b, t_b, 1, count, answers)
     log_q, tables_b = 0.0, 1
     for scan in range(SCANS):
-        # All scans but the last find a launching state, whatever the labels are; only the last one counts.
+        # All scans but the last find a launch state, whatever the labels are; q is that of the last one.
         log_q, tables_b = allocate_members(
             rng, sides.level, sides.seat, sides.table_label, sides.member_record, sides.member_table,
             sides.member_side, members, count, answers, sides.base_strength, sides.base_level, extra, float(tables_b),
@@ -207,7 +205,7 @@ def allocate_both(rng, sides, finite, i_a, t_a, i_b, t_b, members, label_b, prop
 
 @inner
 def log_label_ratio(finite, gamma, empty, tables_a, tables_b):
-    """Return the log ratio of the labels' prior: one profile with tables_a + tables_b tables, or two."""
+    """Return the log prior ratio of the labels: two profiles against one with tables_a + tables_b tables."""
     if finite:
         value = math.log(empty)
         return (
@@ -218,7 +216,7 @@ def log_label_ratio(finite, gamma, empty, tables_a, tables_b):
 
 @inner
 def apply_split(sides, members, label_a, label_b, i_b, t_b, tables_b):
-    """Label the members and table b by member_side, and renew the two profiles' tallies."""
+    """Label the members and table b by member_side, and update the tallies of both profiles."""
     sides.table_label[i_b, t_b] = label_b
     for x in range(members):
         label = label_b if sides.member_side[x] == 1 else label_a
@@ -245,7 +243,7 @@ def apply_merge(sides, members, label_a, label_b, i_b, t_b):
 
 @inner
 def find_empty(profile_total, profile_tables, level_count):
-    """Return the first profile without tables, made at the end if there is none; -1 without room."""
+    """Return the first profile without tables, or a new one at the end; -1 if there is no room."""
     profiles = profile_total[0]
     for k in range(profiles):
         if profile_tables[k] == 0:
@@ -272,7 +270,7 @@ def pick_other_profile(rng, profile_tables, profile_total, profiles, label):
 
 @inner
 def draw_split_or_merge(rng, records, prior, state, work):
-    """Propose one split, merge, or reallocation of a pair; tallies must be fresh and stay so."""
+    """Propose one split, merge, or reallocation of a pair; tallies must be up to date and remain so."""
     n, variables = records.level.shape
     if n == 0:
         return

@@ -1,9 +1,8 @@
 """What kernels read and write: NamedTuples of arrays.
 
-Index letters: i record, j variable, t table of a record, k profile, v level. A *level* is a category of
-a variable in the list of all categories of all variables: v = level_start[j] + category. Arrays over
-profiles have room for `capacity` profiles, of which the first `profile_total[0]` are in use.
-A scalar that changes lives in an array of length one.
+Index letters: i record, j variable, t table of a record, k profile, v level. A *level* is a category of a variable,
+numbered over all variables: v = level_start[j] + category. Arrays over profiles have room for `capacity` profiles, of
+which the first `profile_total[0]` are in use. A scalar that changes is an array of length one.
 
 Symbols of docs/model.md: beta = weight, beta_0 = remainder, theta = level_profile, gamma =
 weight_concentration, (a, b) = record_concentration, alpha of `mixed` = shared_concentration,
@@ -38,21 +37,21 @@ class Records(NamedTuple):
 class Rules(NamedTuple):
     """Impossible combinations, as disjoint boxes; all arrays are empty without rules.
 
-    A box confines some variables, each to a *set* of its levels. A *type* is a block of answers that an imputed person
-    of a box may have: some of the box's sets.
+    A box restricts some variables, each to a *set* of its levels. A *type* is a block of answers that an augmented
+    record of a box may have: a subset of the box's sets.
 
     set_variable : int64 (S,)
     set_start : int64 (S + 1,)
     set_level : int64 (set_start[S],)
-        The levels of each set, one set after the other.
+        The variable of each set, where its levels start, and the levels of all sets, set by set.
     box_start, box_set : int64 (C + 1,), (box_start[C],)
         The sets of each box.
     box_type_start, box_type : int64 (C + 1,), (box_type_start[C],)
-        The type of each non-empty subset of a box's sets, by bit mask (entry 0 is not used).
+        The type of each non-empty subset of a box's sets, by bit mask (entry 0 is unused).
     type_start, type_set : int64 (T + 1,), (type_start[T],)
         The sets of each type.
     possible_start, possible_set : int64 (D + 1,), (possible_start[D],)
-        The sets of the disjoint boxes that hold the possible cells.
+        The sets of the disjoint boxes that make up the possible cells.
     """
 
     set_variable: Integers
@@ -69,13 +68,13 @@ class Rules(NamedTuple):
 
 
 def no_rules() -> Rules:
-    """Return rules under which everything is possible."""
+    """Return rules that exclude nothing."""
     none, start = np.zeros(0, np.int64), np.zeros(1, np.int64)
     return Rules(none, start, none, start, none, start, none, start, none, start, none)
 
 
 def has_rules(rules: Rules) -> bool:
-    """Say whether anything is impossible."""
+    """Return whether the rules exclude anything."""
     return len(rules.box_start) > 1
 
 
@@ -107,14 +106,14 @@ class Prior(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """How a sweep without rules moves; the law that it samples does not depend on it.
+    """Which moves a sweep without rules makes; its stationary distribution does not depend on them.
 
     split_merge_proposals : int
-        Proposals in each sweep.
+        Proposals of a split, a merge or a reallocation in each sweep.
     membership_rate : float
-        Probability that a sweep draws concentrations and memberships together.
+        Probability that a sweep draws concentrations and memberships jointly.
     label_passes : int
-        Further draws of labels, weights and profiles in each sweep.
+        Additional draws of labels, weights and profiles in each sweep.
     """
 
     split_merge_proposals: int = 4
@@ -123,10 +122,10 @@ class Tuning(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that a sweep carries to the next one; with the generator, a checkpoint.
+    """Everything that a sweep passes to the next; with the generator, all that a chain needs to continue.
 
     seat : uint8 (n, J)
-        Table at which answer (i, j) sits, 0 <= seat < table_total[i]; 255 where it has no seat.
+        Table of answer (i, j), 0 <= seat < table_total[i]; 255 where it has no seat.
     table_size : uint8 (n, J)
         Answers at each table, 0 beyond table_total[i].
     table_label : int32 (n, J)
@@ -136,27 +135,27 @@ class State(NamedTuple):
     profile_total : int64 (1,)
     weight : float64 (capacity,)
     remainder : float64 (1,)
-        Weight of all profiles not yet seen; 0 in `mixed`.
+        Weight of all profiles that are not explicit; 0 in `mixed`.
     level_profile : float64 (levels, capacity)
         Probability of each level in each profile; the levels of one variable sum to one.
     profile_tables : int64 (capacity,)
-        Tables with this label, of records and of imputed people.
+        Tables with this label, including the blocks of augmented records.
     level_count : int64 (levels, capacity)
-        Answers by level and profile, of records and of imputed people.
+        Answers by level and profile, including those of augmented records.
     weight_concentration : float64 (1,)
     record_concentration : float64 (2,)
         Shape and rate of the gamma distribution of the records' concentrations (`hdp`).
     shared_concentration : float64 (1,)
-        The one concentration of `mixed`.
+        The concentration shared by all records (`mixed`).
     base_strength : float64 (J,)
     base_level : float64 (levels,)
     eppf : float64 (J + 1, J + 2)
-        eppf[f, m] = V(f, m), the prior weight of m tables for f answers; kept in step with the
-        concentrations. Row 0 and column 0 are not used.
+        The EPPF weights V(f, m) of m tables for f answers, always those of the current concentrations. Row 0 and
+        column 0 are unused.
     augmented_total : int64 (1,)
-        Imputed impossible people; 0 without rules.
+        Number of augmented records; 0 without rules.
     augmented_tables : int64 (J + 1, J + 1)
-        Imputed people by number of answers and of tables.
+        Augmented records by number of answers and of tables.
     """
 
     seat: NDArray[np.uint8]

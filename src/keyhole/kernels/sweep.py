@@ -1,6 +1,6 @@
 """One sweep: every conditional at least once, in the order of docs/model.md section 3.
 
-gamma integrates the weights out and the base levels integrate the profiles out, so weights and profiles come last.
+Weights are integrated out of the draw of gamma, and profiles out of that of the base levels, so both come last.
 """
 
 import numpy as np
@@ -27,8 +27,8 @@ def run_sweep(rng, records, prior, tuning, state, work):
     if work.status[0] != OK:
         return
     ruled = prior.rules.box_start.shape[0] > 1
-    # Without rules labels, weights and profiles take several turns: they hold each other back, and are cheap. With
-    # rules weights and profiles depend on imputed people, who come later.
+    # Without rules labels, weights and profiles are drawn in turn several times: they depend strongly on each other
+    # and are cheap. With rules weights and profiles depend on the augmented records, which are drawn later.
     for further in range(0 if ruled else tuning.label_passes, -1, -1):
         draw_labels(rng, records, prior, state, work)
         if work.status[0] != OK:
@@ -39,8 +39,8 @@ def run_sweep(rng, records, prior, tuning, state, work):
             draw_weights(rng, records, prior, state, work)
             draw_profiles(rng, records, prior, state, work)
     if ruled:
-        # Profiles that only the people imputed in the last sweep used stay until new people are imputed: those are
-        # drawn given all of G_0, and what is known of it must not be forgotten before.
+        # Profiles that only the augmented records of the last sweep used remain until new ones are drawn: these are
+        # drawn given all of G_0, so no part of it may be dropped before.
         draw_augmented_records(rng, records, prior, state, work)
         if work.status[0] != OK:
             return
@@ -65,7 +65,7 @@ def run_sweep(rng, records, prior, tuning, state, work):
 
 
 def fill_missing(rng: np.random.Generator, records: Records, prior: Prior, state: State) -> Records:
-    """Return the records with their missing answers drawn, if there are rules; else as they are."""
+    """Return the records with their missing answers drawn if there are rules; otherwise unchanged."""
     if not has_rules(prior.rules) or not records.level.size or records.level.min() >= 0:
         return records
     level = np.empty_like(records.level)
@@ -78,11 +78,11 @@ def fill_missing(rng: np.random.Generator, records: Records, prior: Prior, state
 def run_sweeps(
     rng: np.random.Generator, records: Records, prior: Prior, tuning: Tuning, state: State, work: Work, sweeps: int
 ) -> int:
-    """Make up to `sweeps` sweeps; return how many were made. Work.status says why it stopped early.
+    """Make up to `sweeps` sweeps; return how many were made. work.status gives the reason if there are fewer.
 
-    GROW: a sweep rarely opens more than a handful of profiles, and with rules some forty for each unit of gamma (the
-    sticks of draw_augmented_records), but there must be room for very many. This loop is
-    not compiled: that would take ten seconds and save five microseconds a sweep.
+    GROW: a sweep seldom opens more than a few profiles, and with rules about forty for each unit of gamma (the sticks
+    of draw_augmented_records), but it must never run out of room. This loop is not compiled, because compiling it takes
+    long and saves next to nothing.
     """
     boxes = len(prior.rules.box_start) - 1
     if len(work.box_probability) != boxes:

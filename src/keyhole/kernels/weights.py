@@ -1,10 +1,10 @@
 """Weights of the profiles and their concentration (docs/model.md section 3).
 
-gamma | m, K by Escobar and West (1995), m tables in all and K profiles:
+gamma given m tables and K profiles (Escobar and West 1995):
     eta ~ Beta(gamma + 1, m),  gamma ~ Gamma(a0 + K, b0 - log eta) with odds (a0 + K - 1) / (m (b0 - log eta)),
     else Gamma(a0 + K - 1, b0 - log eta).
 beta ~ Dirichlet(m_1, ..., m_K, gamma); in `mixed` beta ~ Dirichlet(1 + m_1, ..., 1 + m_K), no remainder.
-gamma integrates beta out: it is drawn first.
+beta is integrated out of the draw of gamma, so gamma comes first.
 """
 
 from keyhole.kernels.distributions import draw_dirichlet, draw_log_beta
@@ -13,7 +13,7 @@ from keyhole.kernels.jit import inner
 
 @inner
 def draw_weight_concentration(rng, records, prior, state, work):
-    """Draw gamma given the numbers of tables and of profiles; `mixed` has none."""
+    """Draw gamma given the numbers of tables and of profiles; `mixed` has no gamma."""
     if prior.finite:
         return
     shape, rate = prior.weight_concentration[0], prior.weight_concentration[1]

@@ -1,6 +1,6 @@
-"""Scratch for kernels: nothing in it outlives the kernel that writes it, but for the imputed people.
+"""Scratch for kernels: apart from the augmented records, nothing in it outlives the kernel that writes it.
 
-They are drawn anew in every sweep: draw_augmented_records leaves them here for the rest of its sweep.
+`draw_augmented_records` leaves the augmented blocks here for the rest of its sweep; every sweep draws new ones.
 """
 
 from typing import NamedTuple
@@ -12,20 +12,21 @@ from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 
 OK = 0
-FULL = 1  # no room for another profile: the chain is lost and must not be used
-GROW = 2  # stopped before a sweep that may need more room: enlarge the state and go on
+FULL = 1  # no room for another profile: the state is invalid and must not be used
+GROW = 2  # stopped before a sweep that may need more room: enlarge the state and continue
 NOT_A_NUMBER = 3
 
 MOST_VARIABLES = 12
-"""With more the sums of marginal_seats.py would cost more than they give."""
+"""Most variables for which marginal_seats.py is used: with more its sums cost more than they gain."""
 
 
 class Members(NamedTuple):
-    """Scratch for marginal_seats.py; without rows when there are too many variables for it.
+    """Scratch for marginal_seats.py; empty if there are more than MOST_VARIABLES variables.
 
     slots : int64 (power of two above 2 n,)
-        Groups of equal records by hash, -1 where there is none.
+        Groups of equal records by hash, -1 where a slot is free.
     group_first, group_size : int64 (n,)
+        First record and size of each group.
     following : int64 (n,)
         The next record of the same group, -1 after the last.
     sums : float64 (n, J)
@@ -33,9 +34,9 @@ class Members(NamedTuple):
     tables : int64 (n,)
         Tables drawn for each record.
     several : int64 (n,)
-        Groups with records at more than one table.
+        Groups that include records with more than one table.
     chosen : int64 (P,)
-        The profiles that take part.
+        The profiles that records of H may use.
     cells : CellWork
     """
 
@@ -76,19 +77,19 @@ class Work(NamedTuple):
     bracket : float64 (levels, P)
         Its cumulative sums over k.
     product, chunk : float64 (P,)
-        Weights of a draw among profiles, and their sums by eights.
+        Weights of a draw among profiles, and their cumulative sums after each eight.
     table_cumulative : float64 (J + 1,)
     fresh : float64 (levels,)
         remainder times base_level[v].
     relabel : int64 (P,)
     member_record, member_table : int32, uint8 (n J,)
-        Tables that take part in a split or merge.
+        The tables that a split, merge or reallocation allocates.
     member_side : uint8 (n J,)
     side_count : int64 (2, levels)
     side_answers : int64 (2, J)
     trial_eppf : float64 (J + 1, J + 2)
     tables_by_length : int64 (J + 1, J + 1)
-        Records and imputed people by number of answers and of tables.
+        Records and augmented records by number of answers and of tables.
     level_shape : float64 (levels,)
     profile_shape : float64 (P + 1,)
     cells : CellWork
@@ -97,11 +98,11 @@ class Work(NamedTuple):
         Probability of each set of levels under each profile.
     box_probability : float64 (C,)
     seat_count : int64 (2^(f - 1) + 1, f + 1)
-        Imputed people of one box who still have a set of variables to seat in so many blocks.
+        Augmented records of one box by the set of variables still to be seated and the number of blocks for it.
     stack : int64 (64, 3)
-        Ranges of profiles that still have to share imputed blocks.
+        Ranges of profiles among which augmented blocks still have to be divided.
     type_total : int64 (T,)
-        Imputed blocks by type.
+        Augmented blocks by type.
     block_count : int64 (T, P)
         The same by type and profile.
     members : Members
