@@ -1,4 +1,4 @@
-"""From draws to r1, r2, tau1 and tau2: whether to believe them, and whether the model fits."""
+"""From draws to r1, r2, tau1 and tau2: whether the chains converged, and whether the model fits."""
 
 from keyhole.risk.advice import Verdict
 from keyhole.risk.diagnosis import Diagnosis, diagnose, read_diagnosis, weigh_groups

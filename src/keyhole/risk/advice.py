@@ -1,8 +1,6 @@
-"""The verdict on the chains: a value, and the sentences that are made of it.
+"""Verdicts as values, and the sentences made from them, with what to do next: on the chains, and on the model check.
 
-Screen, summary, report and Python say the same because they all read the value. Each sentence has a function.
-
-What a check means for whoever decides on the release: in words, with what to do.
+Screen, summary, report and Python agree because they all read the value. Each sentence has a function.
 """
 
 import math
@@ -25,10 +23,10 @@ Reason = Literal["certain", "agree", "one chain", "few draws", "moving", "apart"
 Remedy = Literal["none", "chains", "time", "sweeps", "model"]
 
 SHOWN = 3
-"""Failed gates named in a sentence; all of them are in summary.json."""
+"""Most failed gates named in a sentence; all of them are in summary.json."""
 
 MOST_GROUPS = 4
-"""Groups named one by one."""
+"""Most groups named one by one."""
 
 WORDS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 LIMITS = {"time": "the time limit", "sweeps": "the limit of sweeps"}
@@ -36,11 +34,11 @@ LIMITS = {"time": "the time limit", "sweeps": "the limit of sweeps"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the result may be believed, why, and what would help.
+    """Whether the result can be trusted, why, and what would help.
 
     numbers: what the sentences mention, by name. tau1_low and tau1_high are the smallest and largest mean of a chain,
-    tau1_upper the largest upper limit of any chain, error the Monte Carlo error of tau1's mean, seconds_more what a
-    verdict is likely to take, where that can be said.
+    tau1_upper the largest upper limit of any chain, error the Monte Carlo error of tau1's mean, seconds_more the
+    estimated time to a verdict, if known.
     """
 
     grade: Grade
@@ -50,7 +48,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """All of it."""
+        """The verdict in words."""
         return " ".join(part for part in (describe_state(self), describe_use(self), describe_remedy(self)) if part)
 
 
@@ -62,7 +60,7 @@ def make_verdict(
     disagree: bool,
     errors: dict[str, float | None],
 ) -> Verdict:
-    """Judge. errors: Monte Carlo errors of tau1, of its mean and the larger of its ends; none where not known."""
+    """Return the verdict. errors: Monte Carlo errors of tau1's mean and of the worse end of its interval, or None."""
     law, means = trace.laws["tau1"], trace.quantities["tau1_expected"].mean(axis=1)
     settled = all(group.settled for group in groups)
     reason: Reason
@@ -96,7 +94,7 @@ def make_verdict(
         "groups": name_groups(groups),
         "group_count": len(groups),
         "single": all(len(group.chains) == 1 for group in groups),
-        # Only a run that the clock has ended knows of the clock: all others repeat to the last digit.
+        # Only a run ended by the clock depends on the clock: all others repeat to the last digit.
         "seconds_more": more if remedy == "time" and reason != "apart" and math.isfinite(more) else None,
     }
     return Verdict(grade, reason, remedy, numbers)
@@ -108,7 +106,7 @@ def certain_verdict(reason: str) -> Verdict:
 
 
 def describe_state(verdict: Verdict) -> str:
-    """Say what is known, then what is missing."""
+    """Return what is known, then what is missing."""
     n = verdict.numbers
     if verdict.reason == "certain":
         return str(n["why"])
@@ -151,7 +149,7 @@ def describe_state(verdict: Verdict) -> str:
 
 
 def describe_use(verdict: Verdict) -> str:
-    """Say which number is safe to use meanwhile."""
+    """Return which number is safe to use without convergence."""
     if verdict.grade != "not converged":
         return ""
     upper = number(verdict.numbers["tau1_upper"])
@@ -159,7 +157,7 @@ def describe_use(verdict: Verdict) -> str:
 
 
 def describe_remedy(verdict: Verdict) -> str:
-    """Say what to do, and how long it is likely to take."""
+    """Return what to do, and how long it is likely to take."""
     more = verdict.numbers.get("seconds_more")
     likely = "" if more is None else f"It is likely to need about {duration(more)} more. "
     match verdict.remedy:
@@ -178,7 +176,7 @@ def describe_remedy(verdict: Verdict) -> str:
 
 
 def name_chains(n: dict[str, Any]) -> str:
-    """Say how many chains there are, where they started, and what they had in common before the first draw."""
+    """Return how many chains there are, where they started, and what they had in common before the first draw."""
     first, last = n["first_start"], n["last_start"]
     chains = f"{n['chains']} chains that started from {first if first == last else f'{first} to {last}'} profiles"
     if n["start_sweeps"]:
@@ -187,7 +185,7 @@ def name_chains(n: dict[str, Any]) -> str:
 
 
 def name_groups(groups: Sequence[Group]) -> str:
-    """Say what each group of chains estimates; with very many groups only how far they are apart."""
+    """Return the estimate of each group of chains; with many groups only how far apart they are."""
     if len(groups) > MOST_GROUPS:
         means = [group.tau1.mean for group in groups]
         return f"tau1 is about {number(min(means))} by one and {number(max(means))} by another"
@@ -210,7 +208,7 @@ def name_failed(gates: Sequence[Gate]) -> str:
 
 
 def name_gate(gate: Gate) -> str:
-    """A gate in words."""
+    """Return a gate in words."""
     kind, _, what = gate.name.removesuffix(")").partition("(")
     what = f"expected {what.removesuffix('_expected')}" if what.endswith("_expected") else what.replace("_", " ")
     match kind:
@@ -227,7 +225,7 @@ def name_gate(gate: Gate) -> str:
 
 
 def counts(gate: Gate) -> bool:
-    """Say whether the verdict depends on a gate."""
+    """Return whether the verdict depends on a gate."""
     return gate.role != "shown"
 
 
@@ -237,13 +235,13 @@ def worst(gates: Sequence[Gate], kind: str) -> float:
 
 
 def about(estimate: Estimate) -> str:
-    """The mean and the interval."""
+    """Return the mean and the interval in words."""
     low, high = estimate.interval
     return f"about {number(estimate.mean)} ({number(low)} to {number(high)})"
 
 
 def span(check: "Check") -> str:
-    """The interval of a check."""
+    """Return the interval of a check in words."""
     low, high = check.predicted.interval
     return f"{number(low)} to {number(high)}"
 
@@ -251,9 +249,9 @@ def span(check: "Check") -> str:
 def explain_fit(
     uniques: "Check", unseen: "Check", two_way: "TwoWay", people: int, settings: Settings, rules: bool, finished: bool
 ) -> str:
-    """Say what the model expects and what the file has; if they differ, what that means for tau1 and what to do.
+    """Return what the model expects and what the file has; if they differ, what that means for tau1 and what to do.
 
-    people: how many were drawn for `unseen`; rules: some are given; finished: sampling met its gates.
+    people: number drawn for `unseen`; rules: whether there are any; finished: whether sampling met its gates.
     """
     text = f"The model expects {span(uniques)} records that are alone in the sample; the file has {uniques.observed:,}."
     found = [
@@ -268,7 +266,7 @@ def explain_fit(
 
 
 def explain_uniques(check: "Check") -> list[str]:
-    """Too many expected: people look more alone than they are."""
+    """Return what a wrong number of sample uniques means for tau1."""
     if check.ok:
         return []
     if check.observed < check.predicted.interval[0]:
@@ -277,7 +275,7 @@ def explain_uniques(check: "Check") -> list[str]:
 
 
 def explain_unseen(check: "Check", people: int) -> list[str]:
-    """Too many pairs that the file lacks: the model puts people where nobody is."""
+    """Return what a wrong number of pairs of key values that the file lacks means for tau1."""
     if check.ok:
         return []
     text = (
@@ -293,7 +291,7 @@ def explain_unseen(check: "Check", people: int) -> list[str]:
 
 
 def explain_two_way(two_way: "TwoWay") -> list[str]:
-    """Which pairs of variables the model gets wrong."""
+    """Return which pairs of variables the model fits badly."""
     if two_way.ok:
         return []
     if not two_way.outside:
@@ -305,7 +303,7 @@ def explain_two_way(two_way: "TwoWay") -> list[str]:
 
 
 def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> str:
-    """The remedies in the order in which they usually help."""
+    """Return the remedies, in the order in which they usually help."""
     steps = [] if finished else ["run longer, since the chains do not agree, which may be the reason"]
     if settings.prior == "paper":
         steps.append("use `prior` adaptive, which learns what 'paper' fixes")

@@ -1,4 +1,4 @@
-"""Whose risk, and why: which variables and categories carry tau1 and tau2, and what removing records would leave."""
+"""Which variables and categories carry tau1 and tau2, and what removing risky records would leave."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,12 +25,12 @@ THRESHOLDS = (0.5, 0.2, 0.1, 0.05, 0.01)
 MOST_DRAWS = 100
 FEWEST_DRAWS = 40
 SHARE_OF_RUN = 0.1
-"""Attribution rests on at most this many draws; on fewer when they would take more than this share of the run."""
+"""Attribution uses at most MOST_DRAWS draws; fewer if they would take more than this share of the run."""
 
 
 @dataclass(frozen=True)
 class CategoryShare:
-    """What the sample uniques with one category carry: tau1 and tau2 as sums of their mean r1 and r2."""
+    """The contribution of the sample uniques with one category: tau1 and tau2 as sums of their mean r1 and r2."""
 
     code: str
     label: str | None
@@ -41,10 +41,10 @@ class CategoryShare:
 
 @dataclass(frozen=True)
 class VariableShare:
-    """What goes when a variable is left out.
+    """The risk that disappears if a variable is left out.
 
-    share_tau1, share_tau2: the part of tau1 and tau2 that goes, between 0 and 1, compared on the same draws.
-    without: the release without the variable; categories: what each of its categories carries.
+    share_tau1, share_tau2: the share of tau1 and tau2 that disappears, between 0 and 1, on the same draws.
+    without: the release without the variable; categories: the contribution of each of its categories.
     """
 
     name: str
@@ -69,7 +69,7 @@ class VariableShare:
 def describe_attribution(
     posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None
 ) -> dict[str, Any]:
-    """The block `attribution`: for each variable what goes without it, and what its categories carry."""
+    """Return the block `attribution`: for each variable the risk without it, and the shares of its categories."""
     shares, draws = attribute_risk(posterior, unique_record, risk, trace)
     return {"draws": draws, "variables": [share.describe() for share in shares]}
 
@@ -77,7 +77,7 @@ def describe_attribution(
 def attribute_risk(
     posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None
 ) -> tuple[tuple[VariableShare, ...], int]:
-    """Leave each variable out in turn. Returns the shares and the number of draws that they rest on."""
+    """Leave each variable out in turn; return the shares and the number of draws used."""
     levels = posterior.microdata.levels
     whole = prepare_release(posterior, leave_out(levels, None))
     releases = [prepare_release(posterior, leave_out(levels, j)) for j in range(len(levels))]
@@ -105,7 +105,7 @@ def attribute_risk(
 
 
 def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Release], trace: Trace | None) -> list[int]:
-    """Choose kept draws, evenly spread, as many as fit in a share of the run. Sizes decide, never the clock."""
+    """Choose stored draws, evenly spread, as many as fit into a share of the run; sizes decide, never the clock."""
     if trace is None or not posterior.draws:
         return []
     n, variables = posterior.microdata.codes.shape
@@ -118,7 +118,7 @@ def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Releas
 
 
 def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:
-    """The block `thresholds`: records with r1 above a limit, and tau1 and tau2 of the others, were they removed."""
+    """Return the block `thresholds`: the number of records with r1 above a limit, and tau1 and tau2 of the others."""
     found = []
     for above in THRESHOLDS:
         stays = risk.r1 <= above
@@ -134,7 +134,7 @@ def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:
 
 
 def rank_uniques(risk: Risk) -> Integers:
-    """Rank sample uniques, 1 for the riskiest by r1; ties by r2, then by row."""
+    """Return the ranks of the sample uniques, 1 for the largest r1; ties by r2, then by row."""
     order = np.lexsort((-risk.r2, -risk.r1))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(1, len(order) + 1)

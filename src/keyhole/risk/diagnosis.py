@@ -1,4 +1,4 @@
-"""Whether to believe the draws: the gates, the grade that follows, and groups of chains where they fail."""
+"""The diagnosis of a trace: the gates, the grade that follows, and groups of chains if the gates are not met."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,12 +17,12 @@ from keyhole.zeros import Zeros
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The verdict and what it rests on. rhat and the effective draws are the worst over E(tau1) and E(tau2).
+    """The verdict and what it is based on. rhat and the effective draws are the worst over E(tau1) and E(tau2).
 
-    groups: chains that agree with each other; modes: how many groups.
-    disagree: whether groups are farther apart than so many draws may be by chance.
-    envelope: when not converged, the smallest lower and largest upper limit of any chain, of tau1 and tau2.
-    stacking: when groups disagree, what weights by predictive ability would give: a sensitivity, not the result.
+    groups: chains that agree with each other; modes: number of groups.
+    disagree: whether groups are further apart than chance allows with so many draws.
+    envelope: if not converged, the smallest lower and largest upper limit of any chain, of tau1 and tau2.
+    stacking: if groups disagree, the result with weights by prediction: a sensitivity analysis, not the result.
     """
 
     verdict: Verdict
@@ -48,7 +48,7 @@ class Diagnosis:
 
     @property
     def pooled(self) -> bool:
-        """Whether draws of different chains may be put together."""
+        """Whether draws of different chains may be pooled."""
         return self.grade != "not converged"
 
     @property
@@ -64,7 +64,7 @@ def check_gates(trace: Trace) -> list[Gate]:
 
 
 def diagnose(trace: Trace) -> Diagnosis:
-    """Apply every gate to the draws; when one fails, say which chains agree and how far apart all of them are."""
+    """Apply every gate to the draws; if they are not met, find which chains agree and how far apart they all are."""
     drawn = trace.quantities
     gates = check_gates(trace)
     several = len(trace.starts) >= 2
@@ -73,7 +73,7 @@ def diagnose(trace: Trace) -> Diagnosis:
         grade = "converged"
     elif several and is_usable(gates):
         grade = "usable"
-    # Chains that are pooled form one group: a pair of them may still lie a little beyond the cut.
+    # Pooled chains form one group, even if the R-hat of a pair is slightly above the cut.
     members, disagree = group_chains(drawn) if grade == "not converged" else ([list(range(len(trace.starts)))], False)
     groups = describe_groups(drawn, trace.laws, members)
     errors = {
@@ -101,7 +101,7 @@ def certain_diagnosis(reason: str) -> Diagnosis:
 
 
 def weigh_groups(diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None) -> Diagnosis:
-    """Add stacking weights when groups of chains disagree; otherwise there is nothing to weigh."""
+    """Add stacking weights if there are several groups of chains; otherwise return the diagnosis unchanged."""
     if diagnosis.modes < 2:
         return diagnosis
     stacking = weigh_chains(trace, records, find_rules(zeros, records.level_start))
@@ -114,7 +114,7 @@ def read_diagnosis(block: dict[str, Any]) -> Diagnosis:
     """Return the diagnosis that the block `convergence` of summary.json was written from."""
     limits, stacking = block.get("envelope"), block.get("stacking")
     verdict = Verdict(**block["verdict"])
-    # JSON has no infinity: what is null among the gates, and in R-hat, was infinite, unless nothing was sampled.
+    # JSON has no infinity: null in gates and R-hat means infinite, or not a number if nothing was sampled.
     unknown = float("inf") if block["gates"] else float("nan")
     if "rhat" in verdict.numbers:
         verdict = replace(verdict, numbers=verdict.numbers | {"rhat": _known(verdict.numbers["rhat"], unknown)})

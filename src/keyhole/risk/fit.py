@@ -1,11 +1,11 @@
-"""Does the model fit this file? A posterior predictive check on what the risk depends on (docs/checks.md).
+"""Posterior predictive check of what the risk depends on: does the model fit this file? (docs/checks.md)
 
-Kept draws simulate files of the same size. If the model is right, the file is one more of them: the k-th smallest and
-k-th largest of R simulated counts, k = floor(0.025 (R + 1)), leave it out with probability at most 5 %.
-Margins are compared under the parameters of each draw: are further people of that draw further from the file than from
-the simulated file? That takes the uncertainty of the parameters out of the comparison, which would drown it.
+Stored draws simulate files of the same size. If the model is right, the file is one more of them: the interval from the
+k-th smallest to the k-th largest of R simulated counts, k = floor(0.025 (R + 1)), excludes it with probability at most
+5 %.
 
-Two-way margins of files that should look alike: how far apart they are, and pairs that only one of them has.
+Two-way margins are compared under the parameters of each draw: are further people of that draw further from the file
+than from the simulated file? Otherwise the uncertainty of the parameters would mask differences.
 """
 
 import itertools
@@ -28,10 +28,10 @@ Codes = NDArray[np.int32]
 Pair = tuple[int, int]
 
 MOST_PAIRS = 300
-"""Pairs of variables looked at, evenly spaced among all: those of 25 variables are all looked at."""
+"""Most pairs of variables compared, evenly spaced among all: 25 variables have this many."""
 
 MOST_CELLS = 1_000_000
-"""A pair of variables with more combinations of categories than this is hardly a margin, and is left out."""
+"""A pair of variables with more combinations of categories is too sparse to compare, and is left out."""
 
 
 def choose_pairs(levels: tuple[int, ...]) -> list[Pair]:
@@ -48,11 +48,11 @@ def choose_pairs(levels: tuple[int, ...]) -> list[Pair]:
 def compare_margins(
     files: tuple[Codes, ...], others: Codes, pairs: list[Pair], levels: tuple[int, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compare each of some files of one size with the same other people, who count as if they were as many.
+    """Compare files of equal size with the same other people, whose counts are scaled to that size.
 
-    Returns (file, pair) distances, sum over cells of (sqrt(count) - sqrt(count of the others))^2 (Freeman-Tukey: a
-    sparse cell cannot outweigh all others, an empty one weighs in full), and for each file how many of the others have
-    a pair of categories that nobody in the file has.
+    Return (file, pair) distances, sum over cells of (sqrt(count) - sqrt(count of the others))^2 (Freeman-Tukey: a
+    sparse cell cannot outweigh all others, and an empty one counts in full), and for each file the scaled number of the
+    others who have a pair of categories that no record of the file has.
     """
     share = len(files[0]) / len(others)
     distance = np.zeros((len(files), len(pairs)))
@@ -74,7 +74,7 @@ MARGIN_RECORDS = 20_000
 """Records whose margins are compared, drawn at random from larger files."""
 
 OTHERS = 4
-"""Further people for each of them, up to MARGIN_RECORDS in all: they stand for the model itself."""
+"""Further people for each of these records, up to MARGIN_RECORDS in all: they represent the model."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Check:
-    """A number of the file beside what the model expects; ok: it lies in the interval of 95 %."""
+    """A number of the file and what the model expects; ok: it lies in the 95 % interval."""
 
     observed: float
     predicted: Predicted
@@ -96,7 +96,7 @@ class Check:
 
 @dataclass(frozen=True)
 class TwoWay:
-    """Pairs of variables, how many are further from the model than chance explains, and which most."""
+    """Pairs of variables: how many are further from the model than chance explains, and which the most."""
 
     outside: int
     total: int
@@ -106,10 +106,10 @@ class TwoWay:
 
 @dataclass(frozen=True)
 class Fit:
-    """The verdict. It rests on sample_uniques, two_way and unseen_pairs; the others are told.
+    """The verdict. It is based on sample_uniques, two_way and unseen_pairs; the others are only reported.
 
-    unseen_pairs: of as many people drawn from the model as the file has (or MARGIN_RECORDS), those with a pair of
-    categories that nobody in the file has (observed), or nobody in a file drawn from the model (predicted).
+    unseen_pairs: of as many people drawn from the model as the file has (or MARGIN_RECORDS), the number with a pair of
+    categories that no record of the file has (observed), or none of a file drawn from the model (predicted).
     """
 
     sample_uniques: Check
@@ -126,7 +126,7 @@ class Fit:
 def check_fit(
     trace: Trace, records: Records, names: Sequence[str], settings: Settings, zeros: Zeros | None = None
 ) -> Fit:
-    """Simulate files from kept draws and hold the file against them."""
+    """Simulate files from stored draws and compare the file with them."""
     start = records.level_start[:-1].astype(np.int32)
     file = np.where(records.level >= 0, records.level - start, np.int32(-1)).astype(np.int32)
     levels = tuple(int(size) for size in np.diff(records.level_start))
@@ -167,37 +167,37 @@ def choose_subset(records: int, seed: int) -> NDArray[np.int64]:
 
 
 def count_sizes(codes: NDArray[np.int32]) -> tuple[int, int, int, int]:
-    """Return how many cells hold one, two and three records, and how many any."""
+    """Return the number of cells with one, two and three records, and of all cells with records."""
     counts = count_cells(codes)
     of_size = np.bincount(np.minimum(counts.cell_count, 4), minlength=5)
     return int(of_size[1]), int(of_size[2]) // 2, int(of_size[3]) // 3, counts.distinct
 
 
 def left_out(replicates: int) -> int:
-    """Return how many of the smallest, and of the largest, are outside or at the edge of the interval of 95 %."""
+    """Return the rank of the ends of the 95 % interval, among the smallest and among the largest."""
     return max(int((1.0 - LEVEL) / 2.0 * (replicates + 1)), 1)
 
 
 def check_count(observed: float, drawn: NDArray[np.float64]) -> Check:
-    """Hold a count against those of the simulated files."""
+    """Compare a count with those of the simulated files."""
     ordered, k = np.sort(drawn), left_out(len(drawn))
     low, high = float(ordered[k - 1]), float(ordered[-k])
     return Check(observed, Predicted(float(drawn.mean()), (low, high)), low <= observed <= high)
 
 
 def check_unseen(unseen: NDArray[np.float64]) -> Check:
-    """Hold the people whose pairs the file lacks against those whose pairs the simulated file lacks, draw by draw.
+    """Compare the people whose pairs the file lacks with those whose pairs the simulated file lacks, draw by draw.
 
-    unseen : (replicate, 2), beside the file and beside the simulated one.
+    unseen : (replicate, 2), for the file and for the simulated one.
     """
-    # The ratio of a draw is 1 where both are equal; the halves keep it finite and change no comparison.
+    # The ratio of a draw is 1 if both are equal; adding 0.5 keeps it finite and changes no comparison.
     observed = float(unseen[:, 0].mean())
     found = check_count(observed, observed * (unseen[:, 1] + 0.5) / (unseen[:, 0] + 0.5))
     return replace(found, predicted=replace(found.predicted, mean=float(unseen[:, 1].mean())))
 
 
 def check_distances(distance: NDArray[np.float64], pairs: Sequence[tuple[str, str]]) -> TwoWay:
-    """Hold the file's distance from the model against the simulated file's; distance : (replicate, 2, pair)."""
+    """Compare the file's distance from the model with the simulated file's; distance : (replicate, 2, pair)."""
     if not pairs:
         return TwoWay(0, 0, (), True)
     excess = distance[:, 0] - distance[:, 1]

@@ -1,8 +1,9 @@
-"""The half-sample check: half of the file stands for the sample, the whole file for a population that is known.
+"""The half-sample check: half of the file serves as the sample, the whole file as a population that is known.
 
-A random half of the records is fitted as a sample of a population of n, and tau1 and tau2 of its uniques are predicted:
-how many of them the other half does not repeat, and how many an intruder who knew the other half would match. The truth
-is counted. It tests the model at half the size of the file and at a sampling fraction of one half.
+A random half of the records is fitted as a sample from a population of n, and tau1 and tau2 of its uniques are
+predicted: how many of them are unique in the whole file, and how many correct matches an intruder who knows the whole
+file would expect. The true numbers are counted. This tests the model at half the size of the file and at a sampling
+fraction of one half.
 """
 
 from dataclasses import dataclass
@@ -21,12 +22,12 @@ from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
 TIME_SHARE = 0.25
-"""Of the time limit of the run, on top of it."""
+"""Time limit of the check, as a share of that of the run, in addition to it."""
 
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """half: records fitted; uniques: those alone in the half; observed, predicted: of tau1 and tau2."""
+    """half: number of records fitted; uniques: those alone in the half; observed, predicted: tau1 and tau2."""
 
     half: int
     uniques: int
@@ -42,7 +43,7 @@ def check_half(
     zeros: Zeros | None = None,
     on_progress: OnProgress | None = None,
 ) -> SelfCheck | None:
-    """Fit a random half and compare; None where no record is alone in the half, so that nothing is predicted."""
+    """Fit a random half and compare; None if no record is alone in the half, so that there is nothing to predict."""
     first, second = make_seeds(settings.seed, HALF_SAMPLE).spawn(2)
     n = len(records.level)
     chosen = np.sort(np.random.default_rng(first).choice(n, n // 2, replace=False))
@@ -72,13 +73,13 @@ def check_half(
 
 
 def count_matches(level: NDArray[np.int32], unique: NDArray[np.int64]) -> dict[str, float]:
-    """Return tau1 and tau2 of these records, the file being the whole population."""
+    """Return tau1 and tau2 of these records, with the file as the population."""
     size = count_cells(level).cell_count[unique]
     return {"tau1": float((size == 1).sum()), "tau2": float((1.0 / size).sum())}
 
 
 def explain(half: int, uniques: int, observed: float, tau1: Measure, ok: bool, finished: bool) -> str:
-    """The comparison in words."""
+    """Return the comparison in words."""
     low, high = tau1.interval
     text = (
         f"Of {uniques:,} records that are alone in a random half ({half:,} records), the model expects {low:,.0f} to "

@@ -1,9 +1,9 @@
-"""Risk of households: one member found is a household found.
+"""Risk of households: a household is found if one of its members is.
 
 In each draw, 1 - prod(1 - r) over the members that are sample uniques; then mean and interval over draws, or the
-envelope over chains where these do not agree. A member
-whose combination another record shares counts as 0, as everywhere else. Given the draw, whether the cells of two
-members hold others is all but independent: the people outside the sample are many, and each is in one cell.
+envelope over chains if these do not agree. A member whose combination another record shares counts as 0, as everywhere
+else. Given the draw, the cells of two members contain other people almost independently: unseen people are many, and
+each is in one cell.
 """
 
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ COLUMNS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 class HouseholdRisk:
     """Risks of all households.
 
-    household: int64 (n,), the household of each record, from 0; risk: by name (`COLUMNS`), one value a household.
+    household: int64 (n,), the household of each record, from 0; risk: by name (`COLUMNS`), one value per household.
     with_unique: households with a member that is a sample unique.
     expected: by r1 and r2, (chain, draw), the expected number of households with at least one member found.
-    pooled: whether chains agree, so that their draws are put together.
+    pooled: whether chains agree, so that their draws are pooled.
     """
 
     household: Integers
@@ -41,7 +41,7 @@ class HouseholdRisk:
         return {f"household_{name}": values[self.household] for name, values in self.risk.items()}
 
     def describe(self, column: str) -> dict[str, Any]:
-        """The block `households`."""
+        """Return the block `households`."""
         size = np.bincount(self.household)
         return {
             "column": column,

@@ -1,10 +1,10 @@
 """From draws to numbers: point estimates and intervals of tau1, tau2 and of every sample unique's risk.
 
-Chains that agree are pooled. Chains that do not are never: every interval is then the envelope over chains, from the
-smallest lower to the largest upper limit of any of them, and `Measure.pooled` is false. A result that is usable only is
-pooled, and its intervals are widened by what the Monte Carlo error may add.
+Chains that agree are pooled. If they do not, every interval is the envelope over chains, from the smallest lower to the
+largest upper limit of any of them, and `Measure.pooled` is false. The intervals of a usable result are pooled, and
+widened by what the Monte Carlo error may add.
 
-Answers that need no sampling: nobody is alone in the sample, or the sample is the whole population.
+Two answers need no sampling: no record is alone in the sample, or the sample is the whole population.
 """
 
 import math
@@ -27,7 +27,7 @@ ERRORS = 2.0
 
 @dataclass(frozen=True)
 class Expected:
-    """E(tau | parameters): what remains uncertain when only the parameters are unknown."""
+    """E(tau | parameters): its distribution reflects only the uncertainty of the parameters."""
 
     mean: float
     sd: float
@@ -36,12 +36,12 @@ class Expected:
 
 @dataclass(frozen=True)
 class Measure:
-    """A risk of the file. The interval is predictive: it also covers who else is in the population.
+    """A risk of the file. The interval is predictive: it includes the uncertainty of who else is in the population.
 
-    pooled: whether chains agree, so that the interval is of all draws; else it is the envelope over chains.
-    mcse: Monte Carlo standard error of the mean; none when chains do not agree, when nothing was sampled, or when
-        so few draws do not give it.
-    bins: the predictive distribution for a picture; none when nothing was sampled.
+    pooled: whether chains agree, so that the interval is over all draws; otherwise it is the envelope over chains.
+    mcse: Monte Carlo standard error of the mean; None if chains do not agree, nothing was sampled, or there are too
+        few draws.
+    bins: the predictive distribution for a picture; None if nothing was sampled.
     """
 
     mean: float
@@ -59,7 +59,7 @@ class Measure:
 class Risk:
     """Risks of the file and of its sample uniques, in the order of the file; low and high: 95 % limits over draws.
 
-    When chains are not pooled, low is the smallest and high the largest limit of any chain.
+    If chains are not pooled, low is the smallest and high the largest limit of any chain.
     """
 
     tau1: Measure
@@ -92,7 +92,7 @@ def measure(law: Law, expected: Floats, grade: Grade) -> Measure:
 
 
 def widen(limits: Interval, law: Law) -> Interval:
-    """Return the interval with room for the Monte Carlo error of its ends, within what is possible."""
+    """Return the interval widened by the Monte Carlo errors of its ends, within the possible values."""
     low, high = (ERRORS * error for error in law.end_errors())
     ends = max(limits[0] - low, 0.0), min(limits[1] + high, float(law.most))
     return (float(math.floor(ends[0])), float(math.ceil(ends[1]))) if law.whole else ends
@@ -107,13 +107,13 @@ def limit_records(risks: NDArray[np.float32], pooled: bool) -> tuple[Floats, Flo
 
 
 def certain_measure(total: float) -> Measure:
-    """Return a risk that is known."""
+    """Return a risk that is known with certainty."""
     ends = (total, total)
     return Measure(total, total, 0.0, ends, LEVEL, Expected(total, 0.0, ends))
 
 
 def summarise_risk(trace: Trace, grade: Grade) -> Risk:
-    """Summarise every risk, over all draws when the chains agree, else over chains."""
+    """Summarise every risk, over all draws if the chains agree, otherwise over chains."""
     drawn, laws = trace.quantities, trace.laws
     pooled = grade != "not converged"
     limits = {}
@@ -128,7 +128,7 @@ def summarise_risk(trace: Trace, grade: Grade) -> Risk:
 
 
 def find_certain(counts: CellCounts, population: int) -> str | None:
-    """Say why the answer is certain, or return None if it has to be estimated."""
+    """Return why the answer is certain, or None if it has to be estimated."""
     if not len(counts.unique_record):
         return "No sampling was needed: no record is alone in the sample."
     if population == len(counts.cell_count):
@@ -137,7 +137,7 @@ def find_certain(counts: CellCounts, population: int) -> str | None:
 
 
 def make_certain(counts: CellCounts, reason: str) -> tuple[Risk, Diagnosis]:
-    """With nobody left outside the sample, every sample unique is a population unique."""
+    """Return the certain answer: every sample unique, if there are any, is a population unique."""
     one = np.ones(len(counts.unique_record))
     measure = certain_measure(float(len(one)))
     risk = Risk(tau1=measure, tau2=measure, r1=one, r1_low=one, r1_high=one, r2=one, r2_low=one, r2_high=one)

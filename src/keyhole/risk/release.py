@@ -1,9 +1,8 @@
-"""The risk of a coarser release from the same fit (docs/model.md section 9): one pass over kept draws, no new sampling.
+"""The risk of a coarser release (variables left out, categories merged) from the same fit (docs/model.md section 9).
 
-Sample uniques are counted anew from the coarse records; the probability of a coarse cell comes from the kept weights
-and profiles, exactly, with V(f, .) for the f variables that are left.
-
-A coarser release as a user asks for it: variables left out, categories merged.
+Sample uniques are counted again in the coarse records. The probability of a coarse cell follows exactly from the
+weights and profiles of stored draws, with V(f, .) for the f variables that are left: one pass over draws, no new
+sampling.
 """
 
 import difflib
@@ -40,7 +39,7 @@ def make_coarsening(
     drop: Iterable[str] = (),
     recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
 ) -> Coarsening:
-    """Leave out the variables in `drop`; merge each list of categories in `recode`, others stay as they are."""
+    """Leave out the variables in `drop`, and merge each list of categories in `recode`."""
     names = [variable.name for variable in variables]
     recode = {} if recode is None else recode
     dropped = {_find(name, names) for name in ([drop] if isinstance(drop, str) else drop)}
@@ -82,19 +81,19 @@ def _merge(variable: Variable, lists: Iterable[Iterable[Any]]) -> Groups:
 
 
 FEWEST_TO_GRADE = 20
-"""Draws of each chain below which R-hat says nothing of a coarser release."""
+"""Fewest draws of each chain from which R-hat of a coarser release is computed."""
 
 ENOUGH_DRAWS = 200
-"""Kept draws for one answer: neighbours in a chain are alike, and more would only take longer."""
+"""Stored draws that one release uses: neighbouring draws are similar, and more would only take longer."""
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What releases about coarser releases need.
+    """What evaluating a coarser release needs.
 
-    n_unseen: M, those outside the sample; draws: as in Trace, none when nothing had to be sampled.
-    workers: draws evaluated at once, which changes no number.
-    grade: of the fit: chains that disagree are not pooled for a coarser release either.
+    n_unseen: M, the number of unseen people; draws: as in Trace, empty if nothing had to be sampled.
+    workers: draws evaluated at the same time, which changes no number.
+    grade: of the fit; chains that disagree are not pooled for a coarser release either.
     """
 
     microdata: Microdata
@@ -107,12 +106,12 @@ class Posterior:
 
     @property
     def available(self) -> tuple[int, int]:
-        """Chains, and draws of each."""
+        """Number of chains, and of draws of each."""
         return len(self.draws), len(self.draws[0]) if self.draws else 0
 
     @cached_property
     def rules(self) -> Rules:
-        """The boxes as the kernels read them."""
+        """The rules as the kernels read them."""
         start = np.concatenate([[0], np.cumsum(self.microdata.levels)]).astype(np.int64)
         return find_rules(self.zeros, start)
 
@@ -132,7 +131,7 @@ class ReleaseRisk:
     r1, r2 : numpy.ndarray
         Their mean risks.
     draws : int
-        Stored draws that it rests on, 0 when the answer is certain.
+        Number of stored draws used, 0 if the answer is certain.
     grade : str
         Converged, usable or not converged, by its own draws: as the fit, or lower.
     """
@@ -149,9 +148,9 @@ class ReleaseRisk:
 
 @dataclass(frozen=True)
 class Release:
-    """A coarser release, ready to be evaluated: its sample uniques and the events that they are made of.
+    """A coarser release, ready to be evaluated: its sample uniques and the events of their cells.
 
-    n_unseen: those who may share their cells: outside the sample, or records that have no answer left.
+    n_unseen: people who may share these cells: unseen people, and records that have no answer left.
     """
 
     unique_record: Integers
@@ -160,7 +159,7 @@ class Release:
 
 
 def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
-    """Count the coarse cells of the records and prepare the events of those that hold one record."""
+    """Count the coarse cells of the records and make the events of those with one record."""
     codes = coarsening.apply(posterior.microdata.codes)
     counts = count_cells(codes)
     unique = counts.unique_record
@@ -173,14 +172,14 @@ def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
 
 
 def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
-    """Choose about so many kept draws, the same places of each chain; by their number over all chains."""
+    """Choose about `wanted` stored draws, the same of each chain; return their numbers over all chains."""
     chains, draws = available
     place = np.unique(np.linspace(0, draws - 1, min(-(-wanted // max(chains, 1)), draws)).round().astype(int))
     return [int(chain * draws + x) for chain in range(chains) for x in place]
 
 
 def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int] | None = None) -> ReleaseRisk:
-    """Evaluate a coarser release on these kept draws, by number; without a choice, on some hundred of them."""
+    """Evaluate a coarser release on the stored draws of these numbers, by default on about ENOUGH_DRAWS of them."""
     uniques = len(release.unique_record)
     rows = posterior.microdata.record_row[release.unique_record] + 1
     if not posterior.draws or not uniques:
@@ -193,7 +192,7 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
     r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
     expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
     variance = [np.array([draw.variance[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
-    # The law takes longest with many uniques: fewer draws then give it.
+    # The law takes long with many uniques, so it is then computed for fewer draws.
     place = np.linspace(0, r1.shape[1] - 1, min(count_laws(len(r1), uniques, variance[0].mean()), r1.shape[1]))
     few = np.unique(place.astype(int))
     grade = grade_release(posterior.grade, expected, variance)
@@ -210,10 +209,10 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
 
 
 def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Floats]) -> Grade:
-    """Return the grade of a coarser release: that of the fit, or lower where its own chains lie apart.
+    """Return the grade of a coarser release: that of the fit, or lower if the chains differ for this release.
 
-    The gates of R-hat and of the Monte Carlo error of the mean, at their limits for a usable result: the draws are a
-    part of those that the fit was judged by.
+    The gates of R-hat and of the Monte Carlo error of the mean are applied with their limits for a usable result,
+    because the draws are only a part of those of the fit.
     """
     if fit == "not converged" or expected[0].shape[1] < FEWEST_TO_GRADE:
         return fit
@@ -222,14 +221,14 @@ def grade_release(fit: Grade, expected: Sequence[Floats], variance: Sequence[Flo
 
 
 def estimate_work(posterior: Posterior, release: Release) -> float:
-    """Return the nanoseconds that one draw takes, about."""
+    """Return the approximate cost of one draw in nanoseconds."""
     profiles = max((len(draw.weight) for chain in posterior.draws for draw in chain), default=0)
     shapes = [part.row.shape for part in release.events.parts]
     return float(sum(events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
 
 
 def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
-    """Evaluate draws in threads; each has a generator of its own, so that threads change no number."""
+    """Evaluate draws in threads; each draw has its own generator, so that threads change no number."""
     workers = max(min(posterior.workers or os.cpu_count() or 1, len(draws)), 1)
     rules, each = posterior.rules, posterior.available[1]
     stopped = threading.Event()

@@ -1,11 +1,12 @@
 """Weights of chains that disagree, by how well each predicts the records (Yao, Vehtari and Gelman 2022).
 
-Given a draw's parameters records are independent, their memberships integrated out: record i in cell c has
-probability q_c. So the probability that a chain gives to a record it has not seen is 1 / mean over draws of 1 / q_c,
-importance sampling with weights 1 / q_c, whose largest are smoothed (Pareto). The plain mean of q_c would reward a
-chain for having fitted the record. The weights w maximise sum_i log sum_chain w_chain p_chain(record i).
+Given the parameters of a draw, records are independent, their memberships integrated out: record i in cell c has
+probability q_c. So the probability that a chain gives to a held-out record is 1 / mean over draws of 1 / q_c:
+importance sampling with weights 1 / q_c, the largest of which are smoothed (Pareto). The plain mean of q_c would reward
+a chain for having fitted the record. The weights w maximise sum_i log sum_chain w_chain p_chain(record i).
 
-A sensitivity, shown under its own name and never the result: weights by prediction are not posterior probabilities.
+This is a sensitivity analysis, shown under its own name and never the result: weights by prediction are not posterior
+probabilities.
 """
 
 from dataclasses import dataclass, replace
@@ -24,14 +25,14 @@ from keyhole.sampling.trace import Trace
 
 MOST_RECORDS = 2_000
 MOST_CELLS = 500
-"""Distinct cells of these records: smoothing takes almost a millisecond for each cell and chain."""
+"""Most records used, and most distinct cells of them: smoothing is slow, for each cell and chain."""
 
 MOST_DRAWS = 50
 FEWEST_DRAWS = 25
-"""Draws of each chain below which there is no tail to smooth."""
+"""Most draws of each chain used, and fewest with a tail that can be smoothed."""
 
 BUDGET = 4e9
-"""Nanoseconds for cell probabilities, by the cost that `cell_cost` assumes, never by the clock."""
+"""Nanoseconds for cell probabilities according to `cell_cost`, never by the clock."""
 
 SMALLEST = 1e-300
 MOST_STEPS = 10_000
@@ -46,10 +47,10 @@ NOTE = "if chains were weighted by how well they predict the records: a sensitiv
 
 @dataclass(frozen=True)
 class Stacking:
-    """Weights of the chains, in order, and what tau1 and tau2 would be with them.
+    """Weights of the chains, in order, and tau1 and tau2 with these weights.
 
-    records, draws: how many were used, of each chain; unreliable: share of records, averaged over chains, whose
-    held-out probability is doubtful because single draws dominate it (Pareto k above its limit).
+    records: number used; draws: number used of each chain; unreliable: share of records, averaged over chains, whose
+    held-out probability is unreliable because single draws dominate it (Pareto k above its limit).
     """
 
     note: str
@@ -62,7 +63,7 @@ class Stacking:
 
 
 def weigh_chains(trace: Trace, records: Records, rules: Rules) -> Stacking | None:
-    """Return the weights, or None with too few draws, too few complete records or too many variables."""
+    """Return the weights, or None if there are too few draws, no complete record or too many variables."""
     kept = len(trace.draws[0])
     if kept < FEWEST_DRAWS or exact_steps(records.level.shape[1]) > EXACT_STEPS:
         return None
@@ -88,14 +89,14 @@ def weigh_chains(trace: Trace, records: Records, rules: Rules) -> Stacking | Non
 
 
 def share_weights(groups: tuple[Group, ...], stacking: Stacking) -> tuple[Group, ...]:
-    """Return the groups, each with the weight of its chains."""
+    """Return the groups, each with the total weight of its chains."""
     return tuple(
         replace(group, stacking=sum(stacking.weights[chain - 1] for chain in group.chains)) for group in groups
     )
 
 
 def choose_cells(records: Records, evaluations: int, profiles: int) -> tuple[Cells, Integers]:
-    """Return the cells of records evenly spaced over the file, without missing answers, and how often each occurs."""
+    """Return the cells of complete records evenly spaced over the file, and how often each occurs."""
     complete = np.flatnonzero((records.level >= 0).all(axis=1))
     variables = records.level.shape[1]
     most = int(np.clip(BUDGET / (cell_cost(variables, profiles) * evaluations), 50, MOST_CELLS))
@@ -109,26 +110,26 @@ def choose_cells(records: Records, evaluations: int, profiles: int) -> tuple[Cel
 
 
 def find_log_densities(trace: Trace, places: Integers, cells: Events, rules: Rules) -> Floats:
-    """Return log q of every cell (chain, cell, draw), for the draws at these places of each chain."""
+    """Return log q (chain, cell, draw) for the draws at these places of each chain."""
     rng, scratch = np.random.default_rng(0), Scratch()
     found = np.zeros((len(trace.draws), cells.cells, len(places)))
     for c, chain in enumerate(trace.draws):
         for x, place in enumerate(places):
-            # Exact sums draw nothing from the generator.
+            # Exact sums do not use the generator.
             q = predict(rng, chain[place], cells, rules, scratch).q
             found[c, :, x] = np.log(np.maximum(q, SMALLEST))
     return found
 
 
 def leave_one_out(log_density: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the log probability of each cell's record held out (chain, cell), and where it is doubtful.
+    """Return the log probability of a held-out record of each cell (chain, cell), and where it is unreliable.
 
     Smoothed importance sampling with ratios 1 / q; log_density: (chain, cell, draw).
     """
     draws = log_density.shape[2]
     held_out = -log_mean_exp(-log_density)
     doubtful = np.ones(held_out.shape, np.bool_)
-    # Draws that are equal have no tail that could be smoothed; their plain weights stay, and are called doubtful.
+    # Equal draws have no tail to smooth: their weights stay unsmoothed and are marked unreliable.
     varied = (np.diff(np.sort(log_density, axis=-1)) > 0.0).all(axis=-1)
     log_weight, k = array_stats().psislw(log_density[varied], axis=-1)  # it takes q and weighs by 1 / q
     held_out[varied] = log_mean_exp(log_density[varied] + log_weight) + np.log(draws)

@@ -1,7 +1,7 @@
-"""One chain at work, and the unit of work: a block.
+"""A chain, and the unit of work: a block of sweeps.
 
-A block is a function of the problem and of a chain's position; it returns the new position and the draws on the way.
-How many sweeps a block makes never changes the path: sweeps and risks have a generator each, and scratch is scratch.
+A block is a function of the problem and of a chain's state; it returns the new state and the draws made on the way. The
+number of sweeps in a block never changes the path: sweeps and risks have a generator each, and scratch is scratch.
 """
 
 import time
@@ -26,10 +26,10 @@ Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class ChainState(NamedTuple):
-    """Where a chain stands; nothing else decides how it goes on.
+    """The state of a chain: all that determines how it continues.
 
-    sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: how many were made;
-    phase: which of the problem's phases it is in; since: sweeps made in this phase since its start or the last draw.
+    sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: number made so far;
+    phase: index into the problem's phases; since: sweeps of this phase since its start or the last draw.
     """
 
     state: State
@@ -41,10 +41,10 @@ class ChainState(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a block gives back.
+    """The result of a block.
 
-    quantities, errors: of every draw of the block; risks, kept: those of the draws whose number is a multiple of the
-    two strides that were asked for; seconds: of sweeps and of risks.
+    quantities, errors: of every draw of the block; risks, kept: risks and stored draws, for the draws whose number is
+    a multiple of the requested stride; seconds: of sweeps and of risks.
     """
 
     position: ChainState
@@ -57,7 +57,7 @@ class Block(NamedTuple):
 
 @dataclass
 class Chain:
-    """A chain at work."""
+    """A running chain. before: draws made before this block."""
 
     rng: np.random.Generator
     risk_rng: np.random.Generator
@@ -73,24 +73,24 @@ class Chain:
 
     @property
     def draws(self) -> int:
-        """Number of draws so far, those before this block included."""
+        """Number of draws so far, including those before this block."""
         return self.before + len(self.quantities)
 
 
 def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: Problem) -> Chain:
-    """Put a chain at its start."""
+    """Return a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
     state, _ = start_state(first, problem.records, problem.prior, start)
     return Chain(first, second, state, make_phase_work(problem, state, 0))
 
 
 def make_phase_work(problem: Problem, state: State, phase: int) -> Work:
-    """Allocate the scratch of the sweeps of a phase."""
+    """Allocate scratch for the sweeps of a phase."""
     return make_state_work(problem.records, problem.phases[phase].prior, len(state.weight))
 
 
 def find_position(chain: Chain) -> ChainState:
-    """Return where the chain stands. The arrays are the chain's own: it must not go on with them."""
+    """Return the state of a chain. The arrays are not copied, so the chain must not continue."""
     return ChainState(
         state=chain.state,
         sweep_rng=plain_state(chain.rng),
@@ -102,7 +102,7 @@ def find_position(chain: Chain) -> ChainState:
 
 
 def continue_from(position: ChainState, problem: Problem) -> Chain:
-    """Return a chain at this position, with arrays of its own."""
+    """Return a chain in this state, with its own copy of the arrays."""
     state = State(**{name: array.copy() for name, array in position.state._asdict().items()})
     return Chain(
         rng=make_generator(position.sweep_rng),
@@ -116,7 +116,7 @@ def continue_from(position: ChainState, problem: Problem) -> Chain:
 
 
 def plain_state(rng: np.random.Generator) -> dict[str, Any]:
-    """Return the generator's state as whole numbers by name."""
+    """Return the generator's state as integers by name."""
     return dict(rng.bit_generator.state)
 
 
@@ -135,7 +135,7 @@ def run_block(
     seconds: float,
     stopped: Callable[[], bool] | None = None,
 ) -> Block:
-    """Go on from a position until there are `wanted` draws or the seconds are over, by one sweep at least."""
+    """Continue until there are `wanted` draws or the seconds are over, for at least one sweep."""
     chain = continue_from(position, problem)
     errors: list[float] = []
     risks: list[Risks] = []
@@ -158,23 +158,23 @@ def run_block(
 
 
 def advance(chain: Chain, problem: Problem) -> None:
-    """Run the sweeps up to the next draw, and make it."""
+    """Make the sweeps up to the next draw, and the draw."""
     while not is_draw_due(chain, problem):
         run_one_sweep(chain, problem)
     make_draw(chain, problem)
 
 
 def is_draw_due(chain: Chain, problem: Problem) -> bool:
-    """Say whether the sweeps up to the next draw have been made."""
+    """Return whether the sweeps up to the next draw have been made."""
     return problem.phases[chain.phase].sweeps is None and chain.since == problem.thin
 
 
 def run_one_sweep(chain: Chain, problem: Problem) -> None:
-    """Make one sweep, with more room for profiles if it may need it."""
+    """Make one sweep, after enlarging the state if it may need more room for profiles."""
     clock = time.perf_counter()
     phase, records = problem.phases[chain.phase], problem.records
     if phase.sweeps is not None:
-        # Answers that only rules give a seat are drawn under these rules, whatever the phase.
+        # Missing answers have a seat because of the rules, so they are drawn under the rules in every phase.
         records = fill_missing(chain.rng, records, problem.prior, chain.state)
     while not run_sweeps(chain.rng, records, phase.prior, phase.tuning, chain.state, chain.work, 1):
         if chain.work.status[0] != GROW:
@@ -191,7 +191,7 @@ def run_one_sweep(chain: Chain, problem: Problem) -> None:
 
 
 def make_draw(chain: Chain, problem: Problem) -> Evaluation:
-    """Evaluate the risks where the chain stands."""
+    """Evaluate the risks in the chain's current state."""
     clock = time.perf_counter()
     found = evaluate(chain.risk_rng, problem, chain.state, chain.scratch)
     chain.quantities.append(found.quantities)

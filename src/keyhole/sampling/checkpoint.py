@@ -1,13 +1,11 @@
-"""When a checkpoint is written, and what happens if it cannot be.
+"""Checkpoints on disk: two generations that share no file, so that no single fault destroys both.
 
-Checkpoints on disk: two generations that share no file, so that no single fault takes both.
-
-    checkpoint/a/head.json      a SHA-256, then JSON: what is kept, and the name and SHA-256 of every other file
+    checkpoint/a/head.json      a SHA-256, then JSON: the run without its arrays, name and SHA-256 of all other files
     checkpoint/a/state-N.npz    states of the chains when checkpoint N was written
-    checkpoint/a/draws-M.npz    draws that were new when checkpoint M was written; appended, never written again
+    checkpoint/a/draws-M.npz    draws that were new when checkpoint M was written; appended, never rewritten
     checkpoint/b/...            the same, one checkpoint older or newer
 
-A file is written beside its place, synced and renamed; the head comes last. No pickle: plain arrays and JSON.
+A file is written next to its destination, synced and renamed; the head comes last. No pickle: plain arrays and JSON.
 """
 
 import contextlib
@@ -36,7 +34,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class DamagedError(Exception):
-    """A file of a checkpoint is not as it was written."""
+    """A file of a checkpoint differs from what was written."""
 
 
 class Stored(BaseModel):
@@ -44,13 +42,13 @@ class Stored(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # The name comes from a file: it may lead nowhere else.
+    # The name is read from a file, so it must not lead outside the folder.
     file: Annotated[str, Field(pattern=r"^(state|draws)-[0-9]{1,12}\.npz$")]
     sha256: str
 
 
 class Head(BaseModel):
-    """The table of contents of one generation; `run` is checked by whoever reads it."""
+    """The table of contents of one generation; `run` is validated by its reader."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -63,7 +61,7 @@ class Head(BaseModel):
 
 
 class Generation(NamedTuple):
-    """One checkpoint, read and verified; older: whether a newer one was found to be damaged."""
+    """One checkpoint, read and verified; older: whether a newer one is damaged."""
 
     side: str
     head: Head
@@ -73,7 +71,7 @@ class Generation(NamedTuple):
 
 
 def open_folder(folder: Path) -> None:
-    """Make the folder if needed, and refuse one that is a link or open to others."""
+    """Make the folder if needed, readable by its owner only; refuse a link or a folder of another user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -84,7 +82,7 @@ def open_folder(folder: Path) -> None:
 def write_generation(
     folder: Path, side: str, number: int, run: dict[str, Any], state: Arrays, new_draws: Arrays, earlier: list[Stored]
 ) -> list[Stored]:
-    """Write checkpoint `number`; return the list of all its files of draws. After an error the old one still holds."""
+    """Write checkpoint `number`; return the list of its files of draws. After an error the previous one is intact."""
     place = folder / side
     open_folder(folder)
     open_folder(place)
@@ -111,7 +109,7 @@ def write_generation(
 
 
 def read_newest(folder: Path) -> Generation | None:
-    """Return the newest whole checkpoint, or None if there never was one; refuse when all are damaged."""
+    """Return the newest intact checkpoint, or None if there is none; raise OutputError if all are damaged."""
     sides = [side for side in SIDES if os.path.lexists(folder / side / HEAD)]
     older = False
     for side in sorted(sides, reverse=True, key=lambda side: _guess_number(folder / side)):
@@ -127,7 +125,7 @@ def read_newest(folder: Path) -> Generation | None:
 
 
 def newest_number(folder: Path) -> int:
-    """Return the number of the newest checkpoint that has a readable head; 0 without any."""
+    """Return the number of the newest checkpoint with a readable head; 0 if there is none."""
     newest = 0
     for side in SIDES:
         with contextlib.suppress(DamagedError):
@@ -147,7 +145,7 @@ def read_head(place: Path) -> Head:
 
 
 def remove_generation(folder: Path, side: str) -> None:
-    """Delete one generation, the head first, so that nothing half deleted looks like a checkpoint."""
+    """Delete one generation, the head first, so that a partly deleted one does not look like a checkpoint."""
     with contextlib.suppress(OSError):
         (folder / side / HEAD).unlink(missing_ok=True)
     shutil.rmtree(folder / side, ignore_errors=True)
@@ -170,7 +168,7 @@ def _write_arrays(place: Path, name: str, arrays: Arrays) -> Stored:
 
 
 def _write(place: Path, name: str, content: bytes | memoryview) -> None:
-    """Write beside the place, sync, rename."""
+    """Write next to the destination, sync, rename."""
     handle, temporary = tempfile.mkstemp(prefix=".new-", dir=place)
     try:
         try:
@@ -196,7 +194,7 @@ def _read(path: Path) -> bytes:
 
 
 def _read_arrays(place: Path, stored: Stored) -> Arrays:
-    """Read a file whose SHA-256 is known. Packed arrays and objects are refused: we never write them."""
+    """Read a file and verify its SHA-256. Compressed arrays and objects are refused: they are never written."""
     content = _read(place / stored.file)
     if hashlib.sha256(content).hexdigest() != stored.sha256:
         raise DamagedError
@@ -209,12 +207,12 @@ def _read_arrays(place: Path, stored: Stored) -> Arrays:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (ValueError, OSError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile):
-        # What zipfile and NumPy raise for crafted files: the head and its checksums may have been forged together.
+        # Raised by zipfile and NumPy for crafted files: a head and its checksums may be forged together.
         raise DamagedError from None
 
 
 def _count_bytes(member: IO[bytes]) -> int:
-    """Return the bytes that an array needs by its own head; a forged one may ask for any amount."""
+    """Return the size of an array according to its header; a forged header may ask for any amount."""
     if np.lib.format.read_magic(member) != (1, 0):
         raise DamagedError
     shape, _, kind = np.lib.format.read_array_header_1_0(member)
@@ -222,7 +220,7 @@ def _count_bytes(member: IO[bytes]) -> int:
 
 
 def _guess_number(place: Path) -> int:
-    """Return the number of a generation, from the names of its files when the head is damaged."""
+    """Return the number of a generation, from the names of its files if the head is damaged."""
     try:
         return read_head(place).number
     except DamagedError:

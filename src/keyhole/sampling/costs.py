@@ -1,15 +1,15 @@
-"""What work costs, in nanoseconds on one core, from sizes alone: plans made of it never depend on the clock."""
+"""Costs of work in nanoseconds on one core, from sizes alone: plans made from them never depend on the clock."""
 
 from keyhole.settings import Settings
 
 EXACT_STEPS = 4_000_000
-"""Steps of docs/model.md section 4 for one cell beyond which particles take over: 15 variables, 4 ms."""
+"""Most steps of the exact sum of docs/model.md section 4 for one cell (15 variables); beyond it particles are used."""
 
 PARTICLES = 200
 """Particles of the importance sampler for each cell."""
 
 LABEL_PASSES = 2
-"""Further draws of labels, weights and profiles in a sweep without rules: most of what is slow is in them."""
+"""Additional draws of labels, weights and profiles in a sweep without rules: these mix most slowly."""
 
 
 def exact_steps(variables: int) -> int:
@@ -18,18 +18,18 @@ def exact_steps(variables: int) -> int:
 
 
 def guess_profiles(settings: Settings) -> int:
-    """Return about how many profiles there will be."""
+    """Return the approximate number of profiles that a draw has."""
     return settings.profiles if settings.model == "mixed" else 100 if settings.prior == "adaptive" else 20
 
 
 def sweep_cost(records: int, variables: int, rules: bool) -> float:
-    """Return the cost of a sweep: by answers, and a million whatever the number of records."""
+    """Return the cost of a sweep: proportional to the number of answers, plus a constant."""
     answer = 180.0 if rules else 100.0 + 24.0 * LABEL_PASSES
     return 1e6 + answer * records * variables
 
 
 def cell_cost(variables: int, profiles: int) -> float:
-    """Return the cost of a cell's probability: by pairs of the exact sum, and by profiles and sets."""
+    """Return the cost of a cell's probability: of the pairs of the exact sum, and of profiles and sets."""
     if exact_steps(variables) > EXACT_STEPS:
         return float(PARTICLES * variables * variables * profiles)
     return 0.2 * variables * exact_steps(variables) + 0.2 * profiles * (1 << variables)

@@ -1,10 +1,10 @@
 """The events whose probabilities make up those of coarse cells (docs/model.md section 9).
 
-A coarse cell C says that some variables lie in sets of categories. Without rules that is one event. With rules,
+A coarse cell C restricts some variables to sets of categories. Without rules that is one event. With rules,
     P(C among possible people) = sum over disjoint possible boxes D of P(C and D) / (1 - p_0),
-and C and D confine each variable to a set again. Variables confined to all their categories are left out, and what is
-left of the boxes is joined where it can be, so that a cell seldom needs more than one event. A missing answer (-1)
-confines nothing: the cell of a record is all cells that agree with what the record has.
+and C and D together again restrict each variable to a set. Variables with all their categories are left out, and the
+remaining boxes are merged where possible, so that a cell seldom needs more than one event. A missing answer (-1)
+restricts nothing: the cell of a record consists of all cells that agree with its answers.
 """
 
 from collections.abc import Sequence
@@ -17,28 +17,27 @@ from keyhole.kernels.state import Floats, Integers
 from keyhole.zeros.boxes import Box, Grid, admitted, confine, make_grid, merge, pack
 
 Levels = tuple[int, ...]
-"""Levels of one variable, by place in the list of all levels."""
-
+"""Levels of one variable, numbered over all variables."""
 
 Groups = tuple[tuple[int, ...], ...]
-"""Categories of a variable that are published as one, by their places in the list of categories."""
+"""Categories of a variable in groups, each published as one category; by their index."""
 
 
 @dataclass(frozen=True)
 class Coarsening:
     """What is published.
 
-    kept: the variables that stay, by place, ascending; groups: for each of them its categories, merged or alone.
+    kept: indices of the published variables, ascending; groups: for each of them its categories, merged or single.
     """
 
     kept: tuple[int, ...]
     groups: tuple[Groups, ...]
 
     def apply(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the codes (n, J) as they are published (n, kept): -1 stays -1."""
+        """Return the published codes (n, kept) of codes (n, J); -1 stays -1."""
         coarse = np.empty((len(codes), len(self.kept)), np.int32)
         for place, (j, groups) in enumerate(zip(self.kept, self.groups, strict=True)):
-            # One more entry, at the end: where the code -1 looks.
+            # The additional last entry is the one that index -1, a missing answer, finds.
             to_group = np.full(sum(map(len, groups)) + 1, -1, np.int32)
             for g, group in enumerate(groups):
                 to_group[list(group)] = g
@@ -47,16 +46,16 @@ class Coarsening:
 
 
 def leave_out(levels: Sequence[int], j: int | None) -> Coarsening:
-    """Leave out variable j, or nothing."""
+    """Return the coarsening that leaves out variable j, or nothing if j is None."""
     kept = tuple(x for x in range(len(levels)) if x != j)
     return Coarsening(kept, tuple(tuple((v,) for v in range(levels[x])) for x in kept))
 
 
 @dataclass(frozen=True)
 class Part:
-    """Events that confine the same number of variables.
+    """Events that restrict the same number of variables.
 
-    row: int32 (events, f), for each confined variable its set; cell: int64 (events,), the cell each event is part of.
+    row: int32 (events, f), the set of each restricted variable; cell: int64 (events,), the cell of each event.
     """
 
     row: NDArray[np.int32]
@@ -65,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Events:
-    """Events of `cells` coarse cells; set_level, set_start: the levels of all sets, one after the other."""
+    """Events of `cells` coarse cells; set_level, set_start: the levels of all sets, concatenated."""
 
     cells: int
     parts: tuple[Part, ...]
@@ -80,7 +79,7 @@ class Events:
 
 
 class Sets:
-    """Numbers for the sets that occur."""
+    """Numbers the sets that occur."""
 
     def __init__(self) -> None:
         self.numbers: dict[Levels, int] = {}
@@ -118,7 +117,7 @@ def make_events(
 def describe_cells(cells: NDArray[np.int32], level_start: Integers, possible: NDArray[np.uint8] | None) -> Events:
     """Return the events of cells of records, given by levels (cells, J), -1 where an answer is missing.
 
-    Records are possible: only where an answer is missing do rules restrict which cells are meant.
+    Records are possible, so the rules restrict only the cells of records with missing answers.
     """
     if not (cells < 0).any():
         possible = None
@@ -128,20 +127,20 @@ def describe_cells(cells: NDArray[np.int32], level_start: Integers, possible: ND
 
 
 def _meets(cells: NDArray[np.int32], coarsening: Coarsening, grid: Grid, boxes: Sequence[Box]) -> NDArray[np.bool_]:
-    """Say which cells share something with which boxes: (cells, boxes)."""
+    """Return which cells intersect which boxes: (cells, boxes)."""
     met = np.ones((len(cells), len(boxes)), np.bool_)
     for b, box in enumerate(boxes):
         for place, (j, groups) in enumerate(zip(coarsening.kept, coarsening.groups, strict=True)):
             inside = set(admitted(grid, box, j))
             if len(inside) < grid.levels[j]:
-                # The last entry is where a missing answer, -1, looks.
+                # The last entry is the one that a missing answer, -1, finds.
                 meets = np.array([not inside.isdisjoint(group) for group in groups] + [True])
                 met[:, b] &= meets[cells[:, place]]
     return met
 
 
 def _alike(cells: NDArray[np.int32], coarsening: Coarsening, met: NDArray[np.bool_]) -> list[Integers]:
-    """Group cells that meet the same boxes and agree in every variable that they confine to several categories."""
+    """Group cells that meet the same boxes and agree in every variable with merged categories."""
     if not len(cells):
         return []
     single = np.array([all(len(group) == 1 for group in groups) for groups in coarsening.groups], np.bool_)
@@ -155,7 +154,7 @@ def _alike(cells: NDArray[np.int32], coarsening: Coarsening, met: NDArray[np.boo
 
 
 def _pieces(example: NDArray[np.int32], coarsening: Coarsening, grid: Grid, boxes: Sequence[Box]) -> list[Box]:
-    """Return boxes that meet a cell, cut down to it, a variable with a single category counting as free; joined."""
+    """Return the intersections of boxes with a cell, merged; variables with a single category count as free."""
     within, free = grid.full, 0
     for j, groups, code in zip(coarsening.kept, coarsening.groups, example.tolist(), strict=True):
         if code >= 0:
@@ -173,7 +172,7 @@ def _columns(
     start: Integers,
     sets: Sets,
 ) -> list[NDArray[np.int32]]:
-    """Return, for each variable that the piece of these cells confines, the number of its set in every cell."""
+    """Return, for each variable that the piece of these cells restricts, the number of its set in every cell."""
     place_of = {j: place for place, j in enumerate(coarsening.kept)}
     columns = []
     for j in range(len(grid.levels)):

@@ -1,4 +1,4 @@
-"""Boxes of impossible cells laid out for the kernels: sets of levels, boxes, types of blocks."""
+"""Boxes laid out as arrays for the kernels: sets of levels, boxes, types of blocks."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +8,14 @@ from keyhole.kernels.state import Integers, Rules, no_rules
 from keyhole.zeros import Zeros
 
 MOST_TYPES = 50_000
-"""Beyond this a chain would need gigabytes for the people that it imputes."""
+"""Most types of blocks: with more a chain would need gigabytes for the augmented blocks."""
 
 Set = tuple[int, tuple[int, ...]]
-"""A variable and the levels to which it is confined."""
+"""A variable and the levels to which it is restricted."""
 
 
 def confining_sets(box: NDArray[np.uint8], level_start: Integers) -> list[Set]:
-    """Return the variables that a box confines, each with its levels."""
+    """Return the variables that a box restricts, each with its levels."""
     sets = []
     for j in range(len(level_start) - 1):
         admitted = np.flatnonzero(box[level_start[j] : level_start[j + 1]])
@@ -25,22 +25,22 @@ def confining_sets(box: NDArray[np.uint8], level_start: Integers) -> list[Set]:
 
 
 def starts(parts: list[tuple[int, ...]] | list[list[int]]) -> Integers:
-    """Return where each part begins when they are laid end to end, and where the last ends."""
+    """Return where each part starts when all are concatenated, and where the last ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
 def flat(parts: list[tuple[int, ...]] | list[list[int]]) -> Integers:
-    """Lay the parts end to end."""
+    """Concatenate the parts."""
     return np.array([x for part in parts for x in part], dtype=np.int64)
 
 
 def find_rules(zeros: Zeros | None, level_start: Integers) -> Rules:
-    """Return the rules as kernels read them."""
+    """Return the rules as the kernels read them."""
     return no_rules() if zeros is None else make_rules(zeros.impossible, zeros.possible, level_start)
 
 
 def make_rules(impossible: NDArray[np.uint8], possible: NDArray[np.uint8], level_start: Integers) -> Rules:
-    """Return the layout of disjoint boxes, (boxes, levels)."""
+    """Return the layout of disjoint boxes, given as (boxes, levels)."""
     if not len(impossible):
         return no_rules()
     boxes = [confining_sets(box, level_start) for box in impossible]

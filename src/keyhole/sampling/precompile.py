@@ -1,8 +1,7 @@
-"""Compile everything once, on a file of four records.
+"""Compile all kernels, on a file of four records.
 
-With an empty cache that takes most of a minute, so a second process compiles about half of the kernels meanwhile: both
-write to the same cache, and the sweep then finds all its parts there. If the second process fails, this one compiles
-all.
+With an empty cache a second process compiles about half of the kernels at the same time: both write to the same cache,
+in which the sweep then finds all its parts. If the second process fails, this one compiles everything.
 """
 
 import gc
@@ -43,18 +42,18 @@ OURS: tuple[Any, ...] = (
     draw_concentrations,
 )
 THEIRS: tuple[Any, ...] = (draw_augmented_records, draw_augmented_answers, draw_memberships)
-"""Two lists that take equally long, with what is compiled after them: about 50 seconds."""
+"""Two lists that take equally long, OURS including what is compiled after it."""
 
 
 def make_example(estimator: str = "exact") -> Problem:
-    """Return four records with two variables of two levels."""
+    """Return the problem of four records with two variables of two levels."""
     level = np.array([[0, 2], [1, 3], [0, 3], [1, 2]], np.int32)
     records = Records(level, np.full(4, 2), np.array([0, 2, 4]))
     return make_problem(records, np.arange(4), 10, Settings.model_validate({"estimator": estimator}), None)
 
 
 def compile_kernels(kernels: Sequence[Any]) -> None:
-    """Compile kernels for the arrays of a run, without running them."""
+    """Compile kernels for the types of a run, without running them."""
     problem = make_example()
     state = empty_state(problem.records, 520)
     work = make_state_work(problem.records, problem.prior, 520)
@@ -75,7 +74,7 @@ def compile_in_two_processes() -> None:
 
 @contextmanager
 def garbage_kept() -> Iterator[None]:
-    """Do not look for garbage: the compiler makes millions of objects, and the search is a twentieth of its time."""
+    """Switch garbage collection off: the compiler makes millions of objects, and searching them takes time."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -95,7 +94,7 @@ def draw_example_people() -> None:
 
 
 def precompile(estimators: Sequence[str] = ("exact",)) -> None:
-    """Run these estimators on four records, so that all that they need is compiled and cached."""
+    """Run these estimators on four records, so that all they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
     with garbage_kept():
         if cold and not jit.config.DISABLE_JIT and sys.executable:

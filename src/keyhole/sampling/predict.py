@@ -4,7 +4,7 @@ freeze(state) -> Draw            the parameters that a prediction needs
 predict(draw, events) -> q       probabilities of cells among possible people
 measure(q, M) -> r1, r2, tau     closed forms, with the variance of the counts of M unseen people
 
-The evaluation of chains, log-likelihoods, what-if, attribution, stacking and missing answers are made of them.
+The evaluation of chains, log-likelihoods, coarser releases, attribution, stacking and missing answers use them.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from keyhole.sampling.events import Events
 from keyhole.sampling.problem import Problem
 
 Scratch = dict[int, CellWork]
-"""Room for events, by the number of variables that they confine; filled as they come."""
+"""Scratch for events, by the number of variables that they restrict; allocated on first use."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A draw of a chain with what follows from it: quantities by name, risks of the sample uniques."""
+    """A draw of a chain and its evaluation: quantities by name, risks of the sample uniques."""
 
     draw: Draw
     quantities: dict[str, float]
@@ -61,7 +61,7 @@ class Evaluation:
 def freeze(
     rng: np.random.Generator, records: Records, prior: Prior, state: State, people: float, left: float = LEFT
 ) -> Draw:
-    """Copy what a prediction needs; break the remainder into profiles until `left` of so many people remain in it."""
+    """Copy what a prediction needs; break the remainder into profiles until it has less than `left` of `people`."""
     capacity = find_capacity(state, people)
     weight, level_profile = np.zeros(capacity), np.zeros((len(state.base_level), capacity))
     profiles = fill_draw(rng, records, prior, state, people, left, weight, level_profile, np.zeros(len(level_profile)))
@@ -77,7 +77,7 @@ def freeze(
 
 
 def shorten(draw: Draw) -> Draw:
-    """Return the draw as it is kept: profiles in single precision."""
+    """Return the draw as it is stored: profiles in single precision."""
     return draw._replace(level_profile=draw.level_profile.astype(np.float32))
 
 
@@ -89,7 +89,7 @@ def make_draw(
     finite: bool,
     variables: int,
 ) -> Draw:
-    """Return a draw from what is stored of it. finite: one concentration for all records (`mixed`)."""
+    """Return a draw from its stored parts. finite: one concentration for all records (`mixed`)."""
     eppf = np.zeros((variables + 1, variables + 2))
     if finite:
         fill_fixed_alpha_eppf(float(shared_concentration[0]), eppf)
@@ -101,7 +101,7 @@ def make_draw(
 def predict(
     rng: np.random.Generator, draw: Draw, events: Events, rules: Rules, scratch: Scratch | None = None
 ) -> Prediction:
-    """Return the probability of every cell among possible people: exact sums, particles where these are too long."""
+    """Return the probability of every cell among possible people, by exact sums, or particles if these are too long."""
     scratch = {} if scratch is None else scratch
     draw = lengthen(draw)
     possible = possible_mass(rules, draw)
@@ -116,7 +116,7 @@ def predict(
 
 
 def lengthen(draw: Draw) -> Draw:
-    """Return the draw as kernels read it: profiles in double precision."""
+    """Return the draw as the kernels read it: profiles in double precision."""
     return draw._replace(level_profile=np.ascontiguousarray(draw.level_profile, np.float64))
 
 
@@ -138,7 +138,7 @@ def _predict_part(
 
 
 def possible_mass(rules: Rules, draw: Draw) -> float:
-    """Return 1 - p_0, the probability that the model gives to what the rules allow."""
+    """Return 1 - p_0, the probability of the possible cells."""
     boxes = len(rules.box_start) - 1
     if boxes == 0:
         return 1.0
@@ -151,7 +151,7 @@ def possible_mass(rules: Rules, draw: Draw) -> float:
 
 
 def measure(q: Floats, people: int) -> Measured:
-    """Return the risks of cells with one record each, when so many people are unseen."""
+    """Return the risks of cells with one record each; people: M, the number of unseen people."""
     r1, r2 = np.zeros(len(q)), np.zeros(len(q))
     expected = fill_risks(q, people, r1, r2)
     return Measured(r1, r2, expected, find_variances(r1, r2, people))
@@ -160,7 +160,7 @@ def measure(q: Floats, people: int) -> Measured:
 def evaluate(rng: np.random.Generator, problem: Problem, state: State, scratch: Scratch | None = None) -> Evaluation:
     """Freeze a chain's state, predict the cells of the records, and measure the risks of the sample uniques."""
     records, uniques = problem.records, len(problem.cell_level)
-    # With rules a profile is as important as the people it holds before the impossible ones are excluded.
+    # With rules M possible people correspond to M / (1 - p_0) people of the untruncated model.
     people = problem.n_unseen * (1.0 + float(state.augmented_total[0]) / max(len(records.level), 1))
     draw = freeze(rng, records, problem.prior, state, people)
     if problem.estimator == "population":
@@ -200,7 +200,7 @@ def evaluate(rng: np.random.Generator, problem: Problem, state: State, scratch: 
 
 
 def _predict_cells(rng: np.random.Generator, problem: Problem, draw: Draw, scratch: Scratch | None) -> Prediction:
-    """Predict the cells of the problem, by the article's Monte Carlo where that was asked for."""
+    """Predict the cells of the problem, by the article's Monte Carlo if that is the estimator."""
     if problem.estimator != "monte-carlo":
         return predict(rng, draw, problem.cells, problem.prior.rules, scratch)
     possible = possible_mass(problem.prior.rules, draw)
@@ -211,7 +211,7 @@ def _predict_cells(rng: np.random.Generator, problem: Problem, draw: Draw, scrat
 
 
 def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> tuple[Measured, tuple[float, float]]:
-    """Return the risks of uniques in one simulated population: 0 or 1, 1 over the size of the cell."""
+    """Return the risks in one simulated population: r1 is 0 or 1, r2 one over the size of the cell."""
     uniques = len(problem.cell_level)
     count, r1, r2 = np.zeros(uniques, np.int64), np.zeros(uniques), np.zeros(uniques)
     count_people_in_cells(
@@ -223,7 +223,7 @@ def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> t
 
 
 def mean_concentration(problem: Problem, state: State) -> float:
-    """Return the mean concentration of records: alpha, or a / b."""
+    """Return the mean concentration of the records: alpha, or a / b."""
     if problem.prior.finite:
         return float(state.shared_concentration[0])
     return float(state.record_concentration[0] / state.record_concentration[1])

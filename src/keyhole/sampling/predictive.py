@@ -1,8 +1,7 @@
-"""Files as the model would draw them: as many people as the file has, for draws spread evenly over all chains.
+"""People simulated from the model: populations under parameters drawn from the prior, and replicates of a file under
+draws of a run, for the model check.
 
-The generator is derived from the seed beside those of the chains, so that nothing else changes.
-
-People drawn from the model, its parameters drawn from their prior: for trials and calibration.
+Replicates use draws spread evenly over all chains and a generator of their own, so that nothing else changes.
 """
 
 import math
@@ -27,13 +26,13 @@ from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
 RARE = 1e-8
-"""Share of possible people below which profiles that were not made explicit would be noticed."""
+"""Smallest share of possible people for which enough profiles are made explicit."""
 
 
 def draw_parameters(
     rng: np.random.Generator, level_start: NDArray[np.int64], settings: Settings
 ) -> tuple[Prior, Records, State]:
-    """Draw hyperparameters, weights and profiles from their prior, nobody being seated."""
+    """Draw hyperparameters, weights and profiles from their prior, without any record."""
     variables = len(level_start) - 1
     records = Records(np.zeros((0, variables), np.int32), np.zeros(0, np.int64), level_start)
     prior = make_prior(settings.model, settings.prior)
@@ -61,7 +60,7 @@ def draw_population(
 ) -> NDArray[np.int32]:
     """Return the categories (population, J) of people drawn from the model under parameters from its prior.
 
-    With rules all are possible: the parameters have their prior, and people are drawn given that the rules allow them.
+    With rules all of them are possible: parameters are drawn from their prior, people given that the rules allow them.
     """
     level_start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     prior, records, state = draw_parameters(rng, level_start, settings)
@@ -79,19 +78,19 @@ def draw_population(
 
 MOST_REPLICATES = 100
 FEWEST_REPLICATES = 40
-"""With fewer files an interval could not leave out 5 %."""
+"""With fewer files an interval could not exclude 5 %."""
 
 SHARE = 0.05
-"""Of the time of the sweeps."""
+"""Share of the time of the sweeps that replicates may take."""
 
 Codes = NDArray[np.int32]
 
 
 def count_replicates(trace: Trace, records: Records, others: int, rules: Rules) -> int:
-    """Return how many files and others to draw, from sizes alone: as many as cost 5 % of the sweeps, but 40 to 100.
+    """Return the number of replicates, from sizes alone: as many as cost 5 % of the sweeps, but 40 to 100.
 
-    Nanoseconds: 300 for each answer drawn and counted, with rules one more for each profile; each possible box is a
-    cell whose probability is needed twice.
+    Costs in nanoseconds: 300 for each answer drawn and counted, with rules one more for each profile; each possible box
+    is a cell whose probability is needed twice.
     """
     n, variables = records.level.shape
     profiles = max(len(draw.weight) for chain in trace.draws for draw in chain)
@@ -108,7 +107,7 @@ def draw_replicates(
 ) -> Iterator[tuple[Codes, Codes]]:
     """Yield for each of some draws a file (n, J) and further people, one for each entry of `places`, as categories.
 
-    Both are blank (-1) where the record has no answer; `places` says whose blanks the further people have.
+    Both are missing (-1) where the record has no answer; `places` gives the record of each further person.
     """
     rng = np.random.default_rng(make_seeds(settings.seed, REPLICATES))
     rules = find_rules(zeros, records.level_start)
@@ -131,7 +130,7 @@ def draw_replicates(
 def fill_people(
     rng: np.random.Generator, draw: Draw, level_start: Integers, rules: Rules, cells: CellWork, out: NDArray[np.int32]
 ) -> None:
-    """Fill `out` with the levels of people whom the rules allow, in random order."""
+    """Fill `out` with the levels of possible people, in random order."""
     draw, profiles = lengthen(draw), len(draw.weight)
     draw_possible_people(rng, rules, draw.weight, draw.level_profile, profiles, draw.eppf, level_start, cells, out)
     rng.shuffle(out)

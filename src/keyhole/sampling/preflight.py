@@ -1,4 +1,4 @@
-"""Before a run starts: how much memory it needs, how long a round takes, and whether it can fit at all."""
+"""Before a run starts: how much memory it needs, how long a round takes, and whether it fits into memory at all."""
 
 import contextlib
 import math
@@ -26,33 +26,33 @@ CAPACITY = 520
 """Profiles for which a chain has room at its start (`start_state`)."""
 
 LIBRARIES = 138_000_000
-"""Bytes of what is loaded only for the verdict and the results: ArviZ, SciPy's statistics, HDF5."""
+"""Bytes of libraries that are loaded only for the verdict and the results: ArviZ, SciPy's statistics, HDF5."""
 
 DRAW_BYTES = 1_500
-"""Bytes of the quantities of one draw, as Python holds them."""
+"""Bytes of the quantities of one draw as Python objects."""
 
 SHARE_STACKED = 0.875
-"""Of the draws that are copied side by side for the verdict: all but the shortest warm-up."""
+"""Share of the draws that are copied into arrays for the verdict: all but the shortest burn-in."""
 
 RETAINED = 48_000_000
-"""Bytes of a worker's scratch that the C library keeps for itself when they are freed, at most."""
+"""Most bytes of a worker's scratch that the C library does not return to the system when they are freed."""
 
 FILE_ROOM = 1.125
-"""A file of a checkpoint is put together in memory, in a buffer that grows by an eighth."""
+"""A file of a checkpoint is assembled in memory, in a buffer that grows by an eighth."""
 
 SHARE_SAVED = 0.5
-"""Of the draws that one checkpoint adds to its side: all of them in a short run, few in a long one; they are packed
-before they are put together."""
+"""Share of the draws that one checkpoint adds to its generation, all in a short run and few in a long one; they are
+packed before they are assembled."""
 
 SIMULATED = 14
-"""Bytes of an answer while the model check draws a file: codes, levels, and what is missing."""
+"""Bytes of an answer while the model check draws a file: code, level, and whether it is missing."""
 
 
 def sizes(problem: Problem) -> tuple[int, int]:
     """Return the bytes of a chain's state, and of the scratch of a block.
 
-    They are taken from the arrays themselves, for one record and for two: a field that is added is counted. The lists
-    of partitions.py, which all chains share, are not: once this has been asked they are there.
+    They are measured on the arrays themselves, for one record and for two, so that new fields are counted. The lists of
+    partitions.py, which all chains share, are not counted: this call makes them.
     """
     records = problem.records
     few = [Records(records.level[:n], records.answer_total[:n], records.level_start) for n in (1, 2)]
@@ -65,27 +65,27 @@ def sizes(problem: Problem) -> tuple[int, int]:
 
 
 def cell_bytes(problem: Problem) -> int:
-    """Return the bytes of a worker's scratch for the probabilities of cells, whether sampling or explaining."""
+    """Return the bytes of a worker's scratch for the probabilities of cells, in sampling and in explaining alike."""
     variables = int(problem.cell_level.shape[1])
     if problem.estimator != "exact":
         return 0
     room = _bytes(make_cell_work(variables, 1)) + (2 * 200 * 8 << 1 + variables // 2)
-    # Cells with missing answers confine any number of variables, and each number has scratch of its own.
+    # Cells with missing answers restrict different numbers of variables, and each number has its own scratch.
     return room if len(problem.cells.parts) < 2 else 2 * room
 
 
 def partition_bytes(variables: int) -> int:
-    """Return the bytes of the products that partitions.py lists for this many variables, twice while it does."""
-    # A set of m variables beside its lowest has 1 + m 2^(m - 1); the sets without variable 0, then the first variables.
+    """Return the bytes of the products of partitions.py for this many variables, twice as many while it lists them."""
+    # A set of m variables besides its lowest has 1 + m 2^(m - 1) products; sets without variable 0, then those with it.
     products = sum((math.comb(variables - 1, m + 1) + 1) * (1 + (m << m) // 2) for m in range(variables))
     return 2 * 8 * products
 
 
 class Memory(NamedTuple):
-    """Bytes that a run adds to those in use when its chains stand at their starts.
+    """Bytes that a run adds to those in use when its chains are at their starts.
 
-    sampling: while chains run; saving: when the draws are put side by side and a checkpoint is written; explaining:
-    while the model is checked and the risk explained, when the chains' states are gone.
+    sampling: while chains run; saving: while the draws are collected and a checkpoint is written; explaining: while the
+    model is checked and the risk explained, after the chains' states are released.
     """
 
     sampling: int
@@ -94,7 +94,7 @@ class Memory(NamedTuple):
 
 
 def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
-    """Return what each stage of a run of this many draws of each chain needs."""
+    """Return what each stage of a run needs, with this many draws of each chain."""
     state, work = sizes(problem)
     workers, uniques = count_workers(settings), len(problem.cell_level)
     n, variables = problem.records.level.shape
@@ -108,7 +108,7 @@ def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
     left = drawn + libraries + stacked + min(scratch, workers * RETAINED)
     exact = exact_steps(variables - 1) <= EXACT_STEPS
     asked = workers * cell_bytes(problem) + (partition_bytes(variables - 1) if exact else 0)
-    # From the second round on the draws of the last are still side by side while chains run.
+    # From the second round on, the arrays collected in the round before are still there while chains run.
     return Memory(
         sampling=drawn + scratch + libraries + stacked // 2,
         saving=left + int(FILE_ROOM * settings.chains * state + 2 * SHARE_SAVED * drawn),
@@ -117,12 +117,12 @@ def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
 
 
 def estimate_memory(problem: Problem, settings: Settings, draws: int) -> int:
-    """Return the bytes that a run of this many draws of each chain adds once its chains stand at their starts."""
+    """Return the bytes that a run of this many draws of each chain adds once its chains are at their starts."""
     return max(estimate_stages(problem, settings, draws))
 
 
 def check_memory(problem: Problem, settings: Settings) -> None:
-    """Refuse a run whose first draws alone would not fit in what is free; what is in use already does not count."""
+    """Refuse a run whose first draws alone do not fit into free memory; memory already in use does not count."""
     state, _ = sizes(problem)
     free = free_memory()
     needed = settings.chains * state + estimate_memory(problem, settings, draws=8)
@@ -134,7 +134,7 @@ def check_memory(problem: Problem, settings: Settings) -> None:
 
 
 def time_draw(problem: Problem, settings: Settings, position: ChainState) -> float:
-    """Return about how many seconds a draw of each chain takes: one sweep is tried out and thrown away."""
+    """Return approximately how many seconds a draw of each chain takes, from one sweep that is then discarded."""
     started = time.perf_counter()
     last = len(problem.phases) - 1
     since = position.since if position.phase == last else 0
@@ -146,9 +146,9 @@ def time_draw(problem: Problem, settings: Settings, position: ChainState) -> flo
 def describe_estimate(
     problem: Problem, settings: Settings, seconds_per_draw: float, first_round: float, fewest: float = 0.0
 ) -> str:
-    """Say what the process will need at most, from its start to its end, and when the first verdict comes.
+    """Return a sentence on the peak memory of the process and the time of the first verdict.
 
-    first_round, fewest: draws, and sweeps of the start in draws, until the first verdict and in any case.
+    first_round, fewest: draws until the first verdict, and in any case, with the sweeps of the start counted in draws.
     """
     draws = int(settings.time_limit / seconds_per_draw)
     if settings.max_sweeps is not None:
@@ -164,7 +164,7 @@ def describe_estimate(
 
 
 def used_memory() -> int:
-    """Return the bytes of memory that this process uses now; where nobody says, the most it has used."""
+    """Return the bytes of memory that this process uses now; where that is not available, its peak."""
     with contextlib.suppress(OSError, ValueError):
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return peak_memory()
@@ -172,7 +172,7 @@ def used_memory() -> int:
 
 def peak_memory() -> int:
     """Return the most bytes of memory that this process has used so far."""
-    # What getrusage tells also covers the process that started this one.
+    # getrusage also covers the process that started this one.
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
@@ -181,7 +181,7 @@ def peak_memory() -> int:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that this process may still take; None where nobody says."""
+    """Return the bytes that this process may still allocate; None if no limit is known."""
     found = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -199,12 +199,12 @@ def free_memory() -> int | None:
 
 
 def describe_bytes(size: float) -> str:
-    """Write a size in megabytes or gigabytes."""
+    """Return a size in words, in megabytes or gigabytes."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1.0):,.0f} MB"
 
 
 def _bytes(arrays: tuple[object, ...]) -> int:
-    """Return the bytes of all arrays in a tuple of arrays and tuples, without those that all workers share."""
+    """Return the bytes of all arrays in nested tuples, without those that all workers share."""
     if isinstance(arrays, Partitions):
         return 0
     return sum(_bytes(item) if isinstance(item, tuple) else int(getattr(item, "nbytes", 0)) for item in arrays)

@@ -16,23 +16,22 @@ from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
 EVALUATION_SHARE = 0.25
-"""What evaluating risks may cost, in sweeps for each sweep: chains forget slowly, and draws in between add little."""
+"""Cost of evaluating risks, relative to sweeps: chains mix slowly, so more frequent draws add little."""
 
 PROPOSALS, FEW_PROPOSALS = 4, 1
-"""Splits and merges that a sweep tries; few under `paper`, whose profiles are few and large, so that each costs a fifth
-of a sweep."""
+"""Split-merge proposals in a sweep; fewer under `paper`, whose few large profiles make each of them expensive."""
 
 START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
-"""Sweeps under the prior `adaptive` and without rules, made before the first of a chain with rules or under `paper`;
-fewer when they would visit more answers than this."""
+"""Sweeps under the prior `adaptive` and without rules with which a chain with rules or under `paper` starts; fewer if
+they would visit more than START_ANSWERS answers."""
 
 MEMBERSHIP_SHARE = 0.2
-"""What drawing concentrations and memberships together may cost, in sweeps for each sweep."""
+"""Cost of drawing concentrations and memberships jointly, relative to sweeps."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A model that chains sample, for so many sweeps; None: until the run ends."""
+    """A model that chains sample; sweeps: for how many sweeps, None until the run ends."""
 
     prior: Prior
     tuning: Tuning
@@ -43,10 +42,10 @@ class Phase:
 class Problem:
     """The data, the model and how a draw is evaluated.
 
-    cell_level: int32 (uniques, J), the cells of the sample uniques; n_unseen: M, those outside the sample.
-    cells: the events of these cells and, where probabilities are exact, of those that several records share;
-    shared_count: float64, how many share each.
-    phases: the models that a chain samples one after the other, the last for good. No draw is made before the last.
+    cell_level: int32 (uniques, J), the cells of the sample uniques; n_unseen: M, the number of unseen people.
+    cells: the events of these cells and, if probabilities are exact, of those that several records share;
+    shared_count: float64, how many records share each.
+    phases: the models that a chain samples one after the other; draws are made in the last only.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
@@ -67,14 +66,14 @@ class Problem:
 
     @property
     def start_sweeps(self) -> int:
-        """Sweeps that a chain makes before the phase of its draws."""
+        """Sweeps that a chain makes before its last phase."""
         return sum(phase.sweeps or 0 for phase in self.phases)
 
 
 def make_problem(
     records: Records, unique_record: Integers, population: int, settings: Settings, zeros: Zeros | None
 ) -> Problem:
-    """Choose estimator and spacing from the sizes alone, never from the clock: the same data, the same run."""
+    """Choose estimator and thinning from sizes alone, never from the clock, so that equal data give equal runs."""
     if zeros is not None and settings.estimator == "population":
         raise SettingsError(
             "the estimator 'population' cannot take rules into account: "
@@ -121,8 +120,8 @@ def make_problem(
 def plan_phases(prior: Prior, tuning: Tuning, records: Records) -> tuple[Phase, ...]:
     """Return the phases of a chain; with rules and under `paper` it starts without rules and under `adaptive`.
 
-    Splits and merges find the profiles of a large file in seconds without rules, and hardly ever with them; under
-    `paper` they find too few, and from the many of `adaptive` the chain merges its way down.
+    Without rules splits and merges soon find the profiles of a large file; with rules they are hardly ever accepted.
+    Under `paper` large profiles are hardly ever split, while the surplus profiles of `adaptive` soon merge.
     """
     last = Phase(prior, tuning, None)
     if prior.adaptive and not has_rules(prior.rules):
@@ -132,12 +131,12 @@ def plan_phases(prior: Prior, tuning: Tuning, records: Records) -> tuple[Phase, 
 
 
 def count_start_sweeps(records: Records) -> int:
-    """Return how many sweeps a chain makes to find its start."""
+    """Return the number of sweeps in the first of two phases."""
     return int(min(max(START_ANSWERS / max(records.level.size, 1), FEWEST_START_SWEEPS), START_SWEEPS))
 
 
 def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:
-    """Put equal records next to each other: what labels.py weighs for one then serves the next."""
+    """Make equal records neighbours, so that the weights that labels.py computes for one serve the next."""
     order = np.argsort(hash_rows(records.level, multiplier), kind="stable")
     return records._replace(
         level=np.ascontiguousarray(records.level[order]), answer_total=np.ascontiguousarray(records.answer_total[order])
@@ -145,7 +144,7 @@ def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:
 
 
 def hash_rows(level: NDArray[np.int32], multiplier: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a number for each row, the same for equal rows."""
+    """Return a hash of each row."""
     return np.asarray((level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64))
 
 

@@ -1,10 +1,8 @@
-"""Run until it is right: a look at the gates whenever chains have made a tenth more draws.
+"""A run: rounds of blocks until the gates are met, the time is over, or the limit of sweeps is reached.
 
-Every round brings each chain to a given number of draws, block by block, wherever the blocks run, and ends in a look.
-The first quarter of the draws is discarded. Nothing but the time limit depends on the clock: a look is at the same
-draws of each chain, whatever chains have made beyond them.
-
-A round, block by block: hand out blocks, take them in, save, and say how far the run is.
+Every round brings each chain to a given number of draws, block by block, wherever the blocks run, and ends in a look at
+the gates; from one look to the next the draws grow by a tenth. The first quarter of the draws is discarded. Only the
+time limit depends on the clock: a look uses the same draws of each chain, however many a chain has made beyond them.
 """
 
 import time
@@ -44,17 +42,17 @@ from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
 FEWEST = 8
-"""Draws that every chain makes, time limit or not: fewer say nothing."""
+"""Draws that every chain makes even beyond the time limit: fewer show nothing."""
 
 BLOCK_SECONDS = 0.3
-"""Length of a block: between blocks a run is told to stop, is saved and shows how far it is."""
+"""Length of a block: a run stops, is saved and reports its progress only between blocks."""
 
 
 @dataclass
 class Run:
-    """A run under way. round: looks at which gates were not met; before: seconds of earlier sessions.
+    """A run in progress. round: looks at which gates were not met; before: seconds of earlier sessions.
 
-    needed: draws of each chain that a verdict is likely to need; pending: blocks that are being made.
+    needed: draws of each chain that a verdict is likely to need; pending: blocks that are being run.
     """
 
     problem: Problem
@@ -72,10 +70,10 @@ class Run:
 
 
 def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
-    """Bring every chain to this many draws, or as far as time allows; each gets at least eight.
+    """Bring every chain to this many draws, or as far as time allows, but to at least FEWEST.
 
-    A free worker takes the chain that is furthest behind. When no chain lacks a draw any more, chains go on towards
-    `beyond`, the draws of the next look: nobody waits for the slowest, and the gates are looked at meanwhile.
+    A free worker takes the chain that is furthest behind. Chains that have enough draws continue towards `beyond`, the
+    draws of the next look, so that no worker waits for the slowest chain or for the look.
     """
     pending = run.pending
 
@@ -115,12 +113,12 @@ def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
 
 
 def save(run: Run) -> bool:
-    """Write a checkpoint of everything up to the last block of each chain."""
+    """Write a checkpoint of everything up to the last block of each chain; return whether there is one."""
     return run.checkpointer is not None and run.checkpointer.save(run.chains, run.round, run.before + run.clock.seconds)
 
 
 def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
-    """Return the event that follows a block."""
+    """Return the progress event of a block."""
     seconds = run.clock.seconds
     half = chain.quantities[chain.draws // 2 :: 1 + chain.draws // 500]
     state = chain.position.state
@@ -147,13 +145,13 @@ def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
 
 
 FIRST_LOOK = 40
-"""Draws of each chain at the first look: no fewer can meet the gates."""
+"""Draws of each chain at the first look: fewer cannot meet the gates."""
 
 MORE = 10
-"""From one look to the next, one draw in so many more."""
+"""From one look to the next, draws grow by one in MORE."""
 
 DISCARDED = 4
-"""One draw in so many is discarded, the first ones."""
+"""The first one in DISCARDED draws is discarded."""
 
 
 def run_chains(
@@ -210,7 +208,7 @@ def count_wanted(rounds: int) -> int:
 
 
 def start_histories(problem: Problem, settings: Settings) -> list[ChainHistory]:
-    """Put all chains at their starts."""
+    """Return all chains at their starts."""
     seeds = chain_seeds(settings.seed, settings.chains)
     chains = []
     for c in range(settings.chains):
@@ -221,7 +219,7 @@ def start_histories(problem: Problem, settings: Settings) -> list[ChainHistory]:
 
 
 def run_rounds(run: Run, workers: Workers) -> Trace:
-    """Make rounds until there is reason to stop; whatever ends them, the work is kept."""
+    """Run rounds until there is a reason to stop; whatever ends them, a checkpoint is written."""
     try:
         trace = run_until_stopped(run, workers)
     except BaseException as error:
@@ -242,7 +240,7 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
 
 
 def run_until_stopped(run: Run, workers: Workers) -> Trace:
-    """Make rounds until there is reason to stop."""
+    """Run rounds until the gates are met or a limit is reached."""
     settings, problem = run.settings, run.problem
     most = None if settings.max_sweeps is None else max(settings.max_sweeps // problem.thin, FEWEST)
     while True:
@@ -256,7 +254,7 @@ def run_until_stopped(run: Run, workers: Workers) -> Trace:
             return collect(run.chains, problem, settings, "time", workers.size, draws, longest)
         if settings.chains > 1 and look(run, wanted):
             trace = collect(run.chains, problem, settings, "gates", workers.size, wanted, beyond)
-            # The dearer the gate, the later it is looked at.
+            # Cheap gates are checked first.
             if may_stop(run.gates):
                 run.gates += check_ends(trace.laws)
             if may_stop(run.gates):
@@ -271,14 +269,14 @@ def run_until_stopped(run: Run, workers: Workers) -> Trace:
 
 
 def look(run: Run, draws: int) -> bool:
-    """Check what costs little to check; say whether it is met."""
+    """Check the gates that are cheap; return whether they are met."""
     kept, discarded = split_quantities(run.chains, draws)
     run.gates = check_series(kept, discarded, run.settings.target_ess)
     return may_stop(run.gates)
 
 
 def split_quantities(chains: list[ChainHistory], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Return the quantities of the draws that are kept, and of those that are discarded, by name (chain, draw)."""
+    """Return the quantities of the draws that count, and of the discarded ones, by name (chain, draw)."""
     burn_in = draws // DISCARDED
     whole = {
         name: np.array([[draw[name] for draw in chain.quantities[:draws]] for chain in chains])
@@ -292,9 +290,9 @@ def split_quantities(chains: list[ChainHistory], draws: int) -> tuple[dict[str, 
 def collect(
     chains: list[ChainHistory], problem: Problem, settings: Settings, stopped: str, workers: int, draws: int, most: int
 ) -> Trace:
-    """Return what the first `draws` draws of each chain say; most: draws that any chain may have made by then.
+    """Return the trace of the first `draws` draws of each chain; most: draws that any chain may have made by then.
 
-    Chains that are ahead may be thinned further: only draws that are held after `most` are used.
+    A chain that is ahead may be thinned further, so only draws that are stored after `most` draws are used.
     """
     quantities, discarded = split_quantities(chains, draws)
     kept = range(draws // DISCARDED, draws)
@@ -326,7 +324,7 @@ def collect(
 
 
 def _introduce(resumed: Resumed | None, wanted: bool) -> str:
-    """Say where the run begins, if that is not the beginning."""
+    """Return a sentence on where a resumed run continues."""
     if resumed is not None:
         draws = min(chain.draws for chain in resumed.chains)
         return f"Going on from a checkpoint: {draws:,} draws of each chain in {resumed.seconds:.0f} s. "
@@ -334,4 +332,4 @@ def _introduce(resumed: Resumed | None, wanted: bool) -> str:
 
 
 def _ignore(event: Event) -> None:
-    """Nobody listens."""
+    """Default progress callback; does nothing."""

@@ -1,4 +1,4 @@
-"""A run as plain arrays and numbers, and back: what a checkpoint holds."""
+"""What a checkpoint holds, a run as plain arrays and numbers, and when checkpoints are written."""
 
 import hashlib
 import time
@@ -32,11 +32,11 @@ from keyhole.sampling.workers import engine
 from keyhole.settings import Settings
 
 MAY_DIFFER = ("time_limit", "target_ess", "max_sweeps", "workers", "scheduler")
-"""Options that say when to stop or where to run. All others must be as they were."""
+"""Options on when to stop and where to run. All others must be those of the saved run."""
 
 
 class SavedChain(BaseModel):
-    """A chain but for its arrays."""
+    """A chain without its arrays."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class SavedChain(BaseModel):
 
 
 class SavedRun(BaseModel):
-    """A run but for its arrays. round: the rounds whose gates were not met; quantities: their names, in order."""
+    """A run without its arrays. round: looks at which gates were not met; quantities: their names, in order."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -68,7 +68,7 @@ class SavedRun(BaseModel):
 
 
 class Resumed(NamedTuple):
-    """Where a run goes on. seconds: sampled before, in all sessions together."""
+    """Where a run continues. seconds: of sampling in all earlier sessions."""
 
     chains: list[ChainHistory]
     round: int
@@ -76,7 +76,7 @@ class Resumed(NamedTuple):
 
 
 def fingerprint(problem: Problem) -> str:
-    """Return the SHA-256 of everything in the problem: data, model and how draws are evaluated."""
+    """Return the SHA-256 of the problem: data, model and how draws are evaluated."""
     digest = hashlib.sha256()
 
     def add(name: str, value: Any) -> None:
@@ -100,7 +100,7 @@ def fingerprint(problem: Problem) -> str:
 def describe_run(
     chains: list[ChainHistory], round_number: int, seconds: float, problem_hash: str, settings: Settings
 ) -> dict[str, Any]:
-    """Return all that is not an array."""
+    """Return everything that is not an array."""
     described = [
         SavedChain(
             start=chain.start,
@@ -130,7 +130,7 @@ def describe_run(
 
 
 def pack_states(chains: list[ChainHistory]) -> Arrays:
-    """Return the states of all chains by chain and field."""
+    """Return the arrays of all chains' states, by chain and field."""
     return {
         f"{c}.{name}": array for c, chain in enumerate(chains) for name, array in chain.position.state._asdict().items()
     }
@@ -160,7 +160,7 @@ def pack_draws(chains: list[ChainHistory], first: list[int]) -> Arrays:
 
 
 def restore_run(generation: Generation, folder: Path, problem: Problem, settings: Settings) -> Resumed:
-    """Put a run back where its checkpoint left it; refuse another run's."""
+    """Restore a run from its checkpoint; refuse the checkpoint of another run."""
     try:
         saved = SavedRun.model_validate(generation.head.run)
         _refuse_others(saved, folder, problem, settings)
@@ -185,7 +185,7 @@ def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Se
 
 
 def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> ChainHistory:
-    """Rebuild a chain; every array must have the shape that this problem gives it."""
+    """Restore a chain; every array must have the shape that follows from the problem."""
     about = saved.chains[c]
     state = _restore_state(c, generation.state, problem)
     for rng in (about.sweep_rng, about.risk_rng):
@@ -229,7 +229,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
 
 
 def _restore_state(c: int, arrays: Arrays, problem: Problem) -> State:
-    """Compare with an empty state, field by field; numbers that would lead a kernel astray are refused."""
+    """Restore a state; refuse shapes, types and indices with which a kernel would read or write out of bounds."""
     capacity = len(arrays[f"{c}.weight"])
     _expect(0 < capacity < 10**6 and capacity % 8 == 0)
     wanted = empty_state(problem.records, capacity)._asdict()
@@ -259,21 +259,17 @@ def _expect(holds: bool) -> None:
 
 
 LONGEST_INTERVAL = 60.0
-
-
 SHARE_OF_RUN = 0.05
-"""A checkpoint at least every minute, and twenty in a run that takes all of its time."""
-
+"""A checkpoint at least every minute, and at least twenty in a run that uses all of its time."""
 
 COST_SHARE = 0.02
-"""Of the time of a run that checkpoints may take: when one takes long, the next comes later."""
-
+"""Share of a run's time that checkpoints may take: if one takes long, the next comes later."""
 
 Report = Callable[[Notice], None]
 
 
 class Checkpointer:
-    """Keeps the checkpoints of one run in a folder of its own."""
+    """Writes and reads the checkpoints of one run, in its own folder."""
 
     def __init__(self, folder: Path, problem: Problem, settings: Settings, report: Report) -> None:
         self.folder, self.problem, self.settings, self.report = folder, problem, settings, report
@@ -289,7 +285,7 @@ class Checkpointer:
         self.saved_at: float | None = None
 
     def resume(self) -> Resumed | None:
-        """Return the run that the folder holds, if it holds one."""
+        """Return the run in the folder, or None if there is none."""
         found = read_newest(self.folder)
         if found is None:
             return None
@@ -297,7 +293,7 @@ class Checkpointer:
         if found.older:
             self.report(Notice("the newest checkpoint is damaged: going on from the one before it.", warning=True))
         self.fresh = False
-        # The other generation is written anew: it may be damaged, or ahead of this one.
+        # The other generation is rewritten from the beginning: it may be damaged, or ahead of this one.
         self.number = max(self.number, found.head.number)
         self.written[found.side] = (found.head.draws, [chain.draws for chain in resumed.chains])
         self.next_side = "b" if found.side == "a" else "a"
@@ -305,12 +301,12 @@ class Checkpointer:
 
     @property
     def is_due(self) -> bool:
-        """Say whether it is time for the next checkpoint."""
+        """Whether it is time for the next checkpoint."""
         wait = max(self.interval, self.last_cost * (1.0 / COST_SHARE - 1.0))
         return time.perf_counter() - self.last_end >= wait
 
     def save(self, chains: list[ChainHistory], round_number: int, seconds: float) -> bool:
-        """Write a checkpoint and say whether it was possible. The run goes on without: the one before still holds."""
+        """Write a checkpoint and return whether that succeeded; if not, the previous one is intact."""
         started = time.perf_counter()
         side = self.next_side
         earlier, first = self.written.get(side, ([], [0] * len(chains)))
@@ -332,7 +328,7 @@ class Checkpointer:
         self.next_side = "b" if side == "a" else "a"
         self.saved_at = seconds
         if self.fresh:
-            # What an earlier run left on the other side is older than this, and not ours.
+            # The other generation is older and belongs to an earlier run.
             remove_generation(self.folder, self.next_side)
             self.fresh = False
         return True

@@ -11,7 +11,7 @@ STARTS = (1, 5, 20, 100)
 
 
 def make_prior(model: str, prior: str, rules: Rules | None = None) -> Prior:
-    """Return the numbers of docs/model.md section 2 for this model and prior."""
+    """Return the hyperparameters of docs/model.md section 2 for this model and prior."""
     return Prior(
         finite=model == "mixed",
         adaptive=prior == "adaptive",
@@ -25,7 +25,7 @@ def make_prior(model: str, prior: str, rules: Rules | None = None) -> Prior:
 
 
 def empty_state(records: Records, capacity: int) -> State:
-    """Return a state with room for `capacity` profiles and nobody seated."""
+    """Return a state with room for `capacity` profiles and no answer seated."""
     n, variables = records.level.shape
     levels = int(records.level_start[-1])
     sizes = np.diff(records.level_start)
@@ -59,12 +59,12 @@ def seat_missing(records: Records, prior: Prior) -> Records:
 
 
 def find_seated(records: Records) -> np.ndarray:
-    """Say which answers have a seat: bool (n, J)."""
+    """Return which answers have a seat: bool (n, J)."""
     return np.asarray((records.level >= 0) | (records.answer_total == records.level.shape[1])[:, None])
 
 
 def nearest_prototype(rng: np.random.Generator, level: np.ndarray, prototypes: int) -> np.ndarray:
-    """Return for each record which of some records picked at random it agrees with most; ties at random."""
+    """Return for each record with which of some randomly picked records it agrees most; ties are broken at random."""
     n = len(level)
     picked = level[rng.choice(n, size=min(prototypes, n), replace=False)]
     label = np.zeros(n, np.int32)
@@ -96,7 +96,7 @@ def start_state(
 
 
 def leave_start(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work) -> None:
-    """Give back what `paper` keeps fixed after sweeps that learned it, and draw weights and profiles to go with it."""
+    """Reset what `paper` fixes after sweeps that learned it, and draw weights and profiles to match."""
     if prior.adaptive:
         return
     fresh = empty_state(records, 0)
@@ -106,13 +106,13 @@ def leave_start(rng: np.random.Generator, records: Records, prior: Prior, state:
 
 
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:
-    """Allocate scratch that goes with a state of this capacity."""
+    """Allocate scratch for a state of this capacity."""
     n, variables = records.level.shape
     return make_work(n, variables, int(records.level_start[-1]), capacity, prior.rules)
 
 
 def enlarge(records: Records, prior: Prior, state: State) -> tuple[State, Work]:
-    """Return the same state with room for twice as many profiles, and scratch to go with it."""
+    """Return the state with room for twice as many profiles, and scratch to match."""
     capacity = state.level_profile.shape[1]
     larger = empty_state(records, 2 * capacity)
     for name, old in state._asdict().items():

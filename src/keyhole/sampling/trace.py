@@ -1,4 +1,4 @@
-"""The draws of all chains: while they are made, and as they are returned."""
+"""The draws of all chains, while they are made and as they are returned, and the events that report progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from keyhole.sampling.problem import Problem
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that a person should know while a run goes on."""
+    """A message to the user during a run."""
 
     message: str
     warning: bool = False
@@ -28,12 +28,12 @@ class Notice:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. One event after every block of every chain.
+    """Progress of a run: one event after every block of every chain.
 
-    draws, sweeps: of this chain so far; wanted: draws at the next look at the gates; profiles: now; tau1: mean of the
-    second half of its draws; speed: its sweeps per second; round: looks so far and the next; gates_met of gates: at the
-    last look (0 of 0 before the first); seconds: since the start; verdict_left: seconds that a verdict is likely to
-    need, by the speed so far and by what was missing at the last look; left: seconds to the time limit.
+    draws, sweeps: of this chain so far; wanted: draws at the next look at the gates; profiles: currently in use; tau1:
+    mean of the second half of its draws; speed: its sweeps per second; round: number of the next look; gates_met of
+    gates: at the last look (0 of 0 before the first); seconds: since the start; verdict_left: estimated seconds to a
+    verdict, from the speed so far and the gates of the last look; left: seconds to the time limit.
     """
 
     chain: int
@@ -54,7 +54,7 @@ class Progress:
     def __str__(self) -> str:
         met = f"{self.gates_met} of {self.gates} conditions met, " if self.gates else ""
         tau1 = f"tau1 so far {self.tau1:.1f}, " if self.draws else f"{self.sweeps:,} sweeps, "
-        # Stuck chains have no end in sight: nobody is told of infinite seconds.
+        # For stuck chains the estimate is infinite: the time that is left is shown instead.
         more = "more than" if self.verdict_left > self.left else "about"
         return (
             f"chain {self.chain + 1} of {self.chains}: {self.draws:,} draws, {self.profiles} profiles, "
@@ -71,17 +71,17 @@ OnProgress = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Trace:
-    """Draws after warm-up; all chains have the same number.
+    """Draws after burn-in; all chains have the same number.
 
-    starts: profiles at the start of each chain; sweeps: of each chain, burn-in included; burn_in: how many of
-    them were discarded; spacing: sweeps from one draw to the next.
-    quantities: by name, (chain, draw); discarded: the same of the draws before them.
-    n_unseen: M, those outside the sample.
+    starts: profiles at the start of each chain; sweeps: of each chain, including burn-in; burn_in: number of discarded
+    sweeps; thin: sweeps from one draw to the next.
+    quantities: by name, (chain, draw); discarded: the same of the discarded draws.
+    n_unseen: M, the number of unseen people.
     r1, r2: risks of the sample uniques, float32 (chain, draw, unique), every `record_stride`-th draw.
-    draws: some draws of each chain, for questions that are asked later.
-    estimator: how cell probabilities were found; estimator_error: their mean relative Monte Carlo error, if any.
+    draws: some draws of each chain, stored for later evaluation.
+    estimator: how cell probabilities were computed; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
-    start_sweeps: made before all others, without rules and under the prior `adaptive`.
+    start_sweeps: sweeps made first, without rules and under the prior `adaptive`.
     """
 
     starts: tuple[int, ...]
@@ -109,7 +109,7 @@ class Trace:
         chains, held, uniques = self.r1.shape
         most = count_laws(chains, uniques, float(drawn["tau1_variance"].mean()))
         place = np.unique(np.linspace(0, held - 1, min(most, held)).astype(int))
-        # Risks are held of the draws whose number is a multiple of the stride, counted from the first draw of all.
+        # Risks are stored for draws whose number, burn-in included, is a multiple of the stride.
         skipped = -(self.burn_in // self.thin) % self.record_stride
         number = skipped + place * self.record_stride
         variance = {name: drawn[f"{name}_variance"][:, number] for name in ("tau1", "tau2")}
@@ -121,24 +121,24 @@ class Trace:
 
 
 RECORD_BYTES = 100_000_000
-"""Memory for the risks of single records, for each chain; beyond it every second kept draw is let go."""
+"""Memory for the risks of single records, for each chain; beyond it every second stored draw is dropped."""
 
 KEPT_DRAWS = 200
-"""Draws of a chain whose profiles are kept, at most; beyond it every second one is let go."""
+"""Most draws of a chain whose profiles are stored; beyond it every second one is dropped."""
 
 Item = TypeVar("Item")
 
 
 @dataclass
 class Thinned(Generic[Item]):
-    """Holds the items of the draws 0, stride, 2 stride, ...; the stride doubles when there are too many."""
+    """Items of the draws 0, stride, 2 stride, ...; the stride doubles when there are more than `limit`."""
 
     limit: int
     stride: int = 1
     items: list[Item] = field(default_factory=list)
 
     def offer(self, number: int, item: Item) -> None:
-        """Take the item of this draw if it is its turn."""
+        """Store the item of this draw if its number is a multiple of the stride."""
         if number % self.stride == 0:
             self.items.append(item)
             if len(self.items) > self.limit:
@@ -151,7 +151,7 @@ class Thinned(Generic[Item]):
 
 
 def find_stride(draws: int, limit: int) -> int:
-    """Return the stride after this many draws of which at most `limit` are held."""
+    """Return the stride after this many draws of which at most `limit` are stored."""
     stride = 1
     while -(-draws // stride) > limit:
         stride *= 2
@@ -159,13 +159,13 @@ def find_stride(draws: int, limit: int) -> int:
 
 
 def risk_limit(uniques: int) -> int:
-    """Return of how many draws the risks of this many sample uniques are held."""
+    """Return of how many draws the risks are stored, with this many sample uniques."""
     return max(100, RECORD_BYTES // (8 * max(uniques, 1)))
 
 
 @dataclass
 class ChainHistory:
-    """A chain as the run sees it, between blocks."""
+    """A chain between blocks: its state and its draws so far."""
 
     number: int
     start: int
@@ -184,11 +184,11 @@ class ChainHistory:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Of which draws a block must bring the risks, and the profiles."""
+        """The strides of the draws of which a block must return the risks, and the profiles."""
         return self.risks.stride, self.kept.stride
 
     def sweeps(self, problem: Problem) -> int:
-        """Number of sweeps so far, those of the start included."""
+        """Number of sweeps so far, including those of the start."""
         before = sum(phase.sweeps or 0 for phase in problem.phases[: self.position.phase])
         return before + self.draws * problem.thin + self.position.since
 
@@ -199,7 +199,7 @@ def start_history(number: int, start: int, position: ChainState, uniques: int) -
 
 
 def add_block(chain: ChainHistory, block: Block) -> None:
-    """Take over the position and the draws of a block that was run with the chain's strides."""
+    """Add the draws of a block that was run with the chain's strides, and take its state."""
     numbers = range(chain.draws, chain.draws + len(block.quantities))
     risk_stride, kept_stride = chain.strides
     for number, risks in zip((x for x in numbers if x % risk_stride == 0), block.risks, strict=True):
@@ -216,7 +216,7 @@ def add_block(chain: ChainHistory, block: Block) -> None:
 def stack_risks(
     chains: list[ChainHistory], draws: range, stride: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return r1 and r2 (chain, draw, unique) of the held draws in `draws` whose number is a multiple of `stride`."""
+    """Return r1 and r2 (chain, draw, unique) of the stored draws in `draws` whose number is a multiple of `stride`."""
     chosen = [chain.risks.choose(draws, stride) for chain in chains]
     shape = (len(chains), len(chosen[0]), len(chosen[0][0][0]))
     stacked = np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -227,7 +227,7 @@ def stack_risks(
 
 
 def choose_draws(chains: list[ChainHistory], numbers: range, stride: int) -> Draws:
-    """Return the held draws of these numbers that are a multiple of `stride`, the same number of each chain."""
+    """Return the stored draws of these numbers that are a multiple of `stride`, equally many of each chain."""
     chosen = [chain.kept.choose(numbers, stride) for chain in chains]
     size = min(len(items) for items in chosen)
     return tuple(tuple(items[:size]) for items in chosen)

@@ -1,10 +1,8 @@
-"""Where blocks run: threads here, processes here, a Dask cluster, or any Executor.
+"""Where blocks run (threads or processes of this machine, a Dask cluster, or any Executor) and how a run stops.
 
-Threads share the problem. Elsewhere it travels once, as integers without labels: a worker that does not know it yet
-says so and gets it with the next block. Results never depend on where a block runs, so a worker with other kernels or
-another NumPy is refused.
-
-When to stop: the clock, and signals that must not cut a step in two.
+Threads share the problem. Elsewhere it is sent once, as integers without labels: a worker that does not know it yet
+returns None and receives it with the next block. Results never depend on where a block runs, so workers with other
+kernels or another version of NumPy are refused.
 """
 
 import functools
@@ -30,7 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Clock:
-    """The time limit of a run, and the wish to stop."""
+    """The time limit of a run, and the event that stops it."""
 
     def __init__(self, limit: float) -> None:
         self.start = time.perf_counter()
@@ -55,7 +53,7 @@ class Clock:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Put Ctrl-C and SIGTERM off until the end of this section, so that they find everything whole."""
+    """Defer Ctrl-C and SIGTERM to the end of this section, so that they never interrupt a step halfway."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -74,7 +72,7 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let SIGTERM end a section as Ctrl-C does."""
+    """Make SIGTERM end this section as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -89,11 +87,11 @@ THREAD_NAME = "keyhole-chain"
 NO_DASK = "`scheduler` with an address needs Dask: pip install 'keyhole[cluster]'."
 
 Task = tuple[ChainState, int, tuple[int, int], float]
-"""ChainState, wanted draws, strides and seconds of a block."""
+"""Chain state, wanted draws, strides and seconds of a block."""
 
 
 class Workers(Protocol):
-    """Whatever runs blocks. A result of None asks for the same block again, with the problem."""
+    """Anything that runs blocks. A result of None requests the same block again, with the problem."""
 
     size: int
 
@@ -102,7 +100,7 @@ class Workers(Protocol):
 
 
 class Threads:
-    """Threads of this process. They see the wish to stop between two sweeps."""
+    """Threads of this process. They check for the stop event after every sweep."""
 
     def __init__(self, pool: Executor, size: int, problem: Problem, stopped: threading.Event) -> None:
         self.pool, self.size, self.problem, self.stopped = pool, size, problem, stopped
@@ -113,30 +111,30 @@ class Threads:
 
 
 class ExecutorWorkers:
-    """Workers of any Executor, perhaps in other processes or on other machines."""
+    """Workers of any Executor, possibly in other processes or on other machines."""
 
     def __init__(self, pool: Executor, size: int, problem: Problem, token: str) -> None:
         self.pool, self.size, self.problem, self.token = pool, size, problem, token
 
     def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
-        """Start a block; the problem goes along only if the worker asked for it."""
+        """Start a block; the problem is sent only if the worker requested it."""
         return self.pool.submit(run_known, self.token, engine(), self.problem if deliver else None, task)
 
 
 class Cluster:
-    """Workers of a Dask cluster, to all of which Dask has given the problem."""
+    """Workers of a Dask cluster, all of which have received the problem."""
 
     def __init__(self, pool: Executor, size: int, problem: Any) -> None:
         self.pool, self.size, self.problem = pool, size, problem
 
     def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
-        """Start a block; Dask puts the problem in the place of its name."""
+        """Start a block; Dask replaces the future by the problem."""
         return self.pool.submit(run_given, engine(), self.problem, task)
 
 
 @functools.cache
 def engine() -> str:
-    """Name all that decides how a chain goes on: compiled sources, compiler, NumPy."""
+    """Return the name of all that determines how a chain continues: kernel sources, compiler, NumPy."""
     return f"{kernel_hash()} numpy {np.__version__}"
 
 
@@ -151,7 +149,7 @@ _known: dict[str, Problem] = {}
 
 
 def run_known(token: str, wanted_engine: str, problem: Problem | None, task: Task) -> Block | None:
-    """Run a block on a problem that came earlier or comes now; without any, return None to ask for it."""
+    """Run a block on a problem received earlier or now; return None to request an unknown one."""
     if problem is not None:
         _known.clear()
         _known[token] = problem
@@ -160,7 +158,7 @@ def run_known(token: str, wanted_engine: str, problem: Problem | None, task: Tas
 
 
 def watch_parent() -> None:
-    """Leave Ctrl-C to the parent, and end with it: a worker without a parent would wait for ever."""
+    """Leave Ctrl-C to the parent, and end with it: a worker without a parent would wait forever."""
     import multiprocessing
     import signal
     from multiprocessing.connection import wait
@@ -186,7 +184,7 @@ def count_workers(settings: Settings) -> int:
 def open_workers(
     problem: Problem, token: str, settings: Settings, executor: Executor | None, stopped: threading.Event
 ) -> Iterator[Workers]:
-    """Yield the workers that the settings ask for. When the user stops the run, blocks are not waited for."""
+    """Yield the workers of the settings. When the user stops the run, unfinished blocks are abandoned."""
     size = count_workers(settings)
     if executor is not None:
         try:
@@ -212,14 +210,14 @@ def open_workers(
 
 @contextmanager
 def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
-    """Connect to a running Dask scheduler, give the problem to its workers, and leave it as it was."""
+    """Connect to a running Dask scheduler, send the problem to its workers, and disconnect at the end."""
     try:
         dask: Any = importlib.import_module("dask")
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise SettingsError(NO_DASK) from None
     address = settings.scheduler
-    # A state of many megabytes is what a block is made of; Dask would warn of each.
+    # A block carries a state of many megabytes; Dask would warn about each.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         try:
             client = distributed.Client(address, timeout=10, set_as_default=False)
@@ -236,7 +234,7 @@ def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
 
 @contextmanager
 def _closing(pool: Executor) -> Iterator[Executor]:
-    """Wait for the last blocks, unless the user is waiting."""
+    """Wait for the last blocks, unless the user has stopped the run."""
     try:
         yield pool
     except KeyboardInterrupt:
