@@ -46,6 +46,7 @@ def call(kernel: str, indent: str = "    ") -> str:
 
 
 IN_PASS = 8 * " "
+TURN = "        if further > 0:\n"
 
 
 def mark_long(items: Iterable[Any]) -> list[Any]:
@@ -73,8 +74,8 @@ BUGS = (
     Bug(
         "labels in turn with profiles, but tallies of the first pass",
         "sweep.py",
-        call("tally_answers", IN_PASS),
-        "        if further == tuning.label_passes:\n    " + call("tally_answers", IN_PASS),
+        call("tally_answers", IN_PASS) + TURN,
+        "        if further == tuning.label_passes:\n    " + call("tally_answers", IN_PASS) + TURN,
         SWEEP,
     ),
     Bug(
@@ -157,8 +158,8 @@ BUGS = (
     Bug(
         "remainder not updated when a profile opens",
         "profiles.py",
-        "book.remainder[0] *= math.exp(log_nu)",
-        "book.remainder[0] *= 1.0",
+        "arrays.remainder[0] *= math.exp(log_nu)",
+        "arrays.remainder[0] *= 1.0",
         LABELS,
     ),
     Bug(
@@ -171,15 +172,15 @@ BUGS = (
     Bug(
         "nu from Beta(1 / gamma, 1)",
         "profiles.py",
-        "log_nu = -rng.standard_exponential() / book.weight_concentration[0]",
-        "log_nu = -rng.standard_exponential() * book.weight_concentration[0]",
+        "log_nu = -rng.standard_exponential() / arrays.weight_concentration[0]",
+        "log_nu = -rng.standard_exponential() * arrays.weight_concentration[0]",
         LABELS,
     ),
     Bug(
         "weight of forgotten profiles lost",
         "profiles.py",
-        "book.remainder[0] += book.weight[k]",
-        "book.remainder[0] += 0.0",
+        "arrays.remainder[0] += arrays.weight[k]",
+        "arrays.remainder[0] += 0.0",
         LABELS,
     ),
     Bug(

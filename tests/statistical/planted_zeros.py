@@ -83,15 +83,15 @@ ZEROS_BUGS = (
     Bug(
         "imputed blocks are no tables of their profiles",
         "augmentation.py",
-        "    for k in range(profiles):\n        book.profile_tables[k] += counts[k]\n",
+        "    for k in range(profiles):\n        arrays.profile_tables[k] += counts[k]\n",
         "",
         COUNTS,
     ),
     Bug(
         "imputed blocks counted twice",
         "augmentation.py",
-        "    for k in range(profiles):\n        book.profile_tables[k] += counts[k]\n",
-        "    for k in range(profiles):\n        book.profile_tables[k] += 2 * counts[k]\n",
+        "    for k in range(profiles):\n        arrays.profile_tables[k] += counts[k]\n",
+        "    for k in range(profiles):\n        arrays.profile_tables[k] += 2 * counts[k]\n",
         COUNTS,
     ),
     Bug(
