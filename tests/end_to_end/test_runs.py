@@ -143,7 +143,7 @@ def test_demo_ends_well(run, tmp_path):
 def test_warm_up(run, tmp_path):
     done = run("warm-up", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Ready")
+    assert done.stdout.startswith("Compiled in ")
 
 
 def test_simulate_and_assess(run, tmp_path):

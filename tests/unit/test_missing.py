@@ -212,5 +212,5 @@ def test_what_is_missing_after_reading():
 def test_what_needs_every_answer_is_refused():
     with pytest.raises(SettingsError, match="does not support missing answers"):
         make_settings(missing="model", estimator="monte-carlo")
-    with pytest.raises(SettingsError, match="self-check needs every answer"):
+    with pytest.raises(SettingsError, match="`self_check` needs every answer"):
         keyhole.assess(make_frame(True), list("ABCD"), 400, missing="model", self_check=True)

@@ -6,7 +6,7 @@ import pytest
 
 import keyhole
 from keyhole.classical.catalogue import QUICK
-from keyhole.evaluation.comparison import compare, prepare
+from keyhole.evaluation.comparison import prepare, run_estimators
 from keyhole.report import make_content
 
 RUN = {"chains": 2, "max_sweeps": 60, "time_limit": "60s"}
@@ -20,7 +20,7 @@ def frame() -> pl.DataFrame:
 
 def test_the_figures_are_those_of_compare(frame):
     block = keyhole.assess(frame, "A,B,C", population=900, **RUN).summary["comparators"]
-    others = compare(prepare(frame, "A,B,C", population=900), QUICK)
+    others = run_estimators(prepare(frame, "A,B,C", population=900), QUICK)
     assert [item["name"] for item in block] == [outcome.name for outcome in others] == list(QUICK)
     for item, outcome in zip(block, others, strict=True):
         assert (item["tau1"]["mean"], item["tau2"]["mean"]) == (outcome.tau1.mean, outcome.tau2.mean)
