@@ -225,7 +225,7 @@ def test_bad_bands_are_refused(spec):
     if spec == "5":
         assert bands(spec, BANDED.with_columns(pl.col("AGE") + 5)).ignored == ()
         return
-    with pytest.raises(SettingsError, match=r"^`band` AGE: "):
+    with pytest.raises(SettingsError, match=r"^`bands` AGE: "):
         bands(spec)
 
 
@@ -238,7 +238,7 @@ def test_values_without_a_band_are_located_but_never_shown():
     assert "zzcanaryzz" not in str(caught.value)
     with pytest.raises(InputError, match="more than 1000 bands"):
         bands("1y", BANDED.with_columns(pl.col("AGE") * 1_000_000))
-    with pytest.raises(InputError, match="`band` C: it is not one of the keys"):
+    with pytest.raises(InputError, match="`bands` C: it is not one of the keys"):
         read_microdata(BANDED, "AGE,B", options=SourceOptions(bands={"C": "5y"}))
 
 
@@ -246,17 +246,17 @@ def test_a_codebook_for_a_banded_key_lists_the_bands():
     book = {"AGE": {"0-14": "children", "15-200": "x", "15+": "others"}}
     found = read_microdata(BANDED, "AGE,B", book, options=SourceOptions(bands={"AGE": "0,15"}))
     assert found.variables[0].labels == ("children", "x", "others", "(blank)")
-    with pytest.raises(CodebookError, match="before `band`"):
+    with pytest.raises(CodebookError, match="before `bands`"):
         read_microdata(BANDED, "AGE,B", {"AGE": [0, 1]}, options=SourceOptions(bands={"AGE": "0,15"}))
 
 
 def test_continuous_keys_are_refused_with_the_remedy(rng):
     income = pl.DataFrame({"INCOME": rng.lognormal(8, 1, 30).round(2), "B": rng.integers(0, 2, 30)})
-    with pytest.raises(InputError, match=r"looks continuous: .*`band` INCOME=.*`allow_identifier` INCOME"):
+    with pytest.raises(InputError, match=r"looks continuous: .*`bands` INCOME=.*`allow_identifier` INCOME"):
         read_microdata(income, "INCOME,B")
     many = pl.DataFrame({"PRICE": rng.integers(0, 300, 5000), "B": rng.integers(0, 2, 5000)})
     for frame in (many, many.cast(pl.String), many.cast(pl.Float64)):
-        with pytest.raises(InputError, match=r"'PRICE' has \d+ different numbers and no codebook.*`band` PRICE="):
+        with pytest.raises(InputError, match=r"'PRICE' has \d+ different numbers and no codebook.*`bands` PRICE="):
             read_microdata(frame, "PRICE,B")
     assert read_microdata(many, "PRICE,B", allow_identifier=["PRICE"]).levels[0] > 200
     assert read_microdata(many, "PRICE,B", {"PRICE": list(range(300))}).levels[0] == 300

@@ -46,7 +46,7 @@ def read_bands(bands: Mapping[str, Any] | None) -> dict[str, Bands]:
 
 
 def _read(name: str, entry: Any) -> Bands:
-    invalid = SettingsError(f"`band` {name}: {REMEDY}")
+    invalid = SettingsError(f"`bands` {name}: {REMEDY}")
     if not isinstance(entry, str):
         if isinstance(entry, Mapping) or not isinstance(entry, Sequence):
             raise invalid
@@ -56,7 +56,7 @@ def _read(name: str, entry: Any) -> Bands:
     if found is not None:
         width = float(found[1])
         if not 0.0 < width < math.inf:
-            raise SettingsError(f"`band` {name}: the width must be above 0")
+            raise SettingsError(f"`bands` {name}: the width must be above 0")
         return Bands(name, text, width=width)
     try:
         limits = tuple(float(limit) for limit in text.split(","))
@@ -65,9 +65,9 @@ def _read(name: str, entry: Any) -> Bands:
     if not all(math.isfinite(limit) for limit in limits):
         raise invalid
     if any(low >= high for low, high in itertools.pairwise(limits)):
-        raise SettingsError(f"`band` {name}: the limits must rise, as in 0,15,30,45")
+        raise SettingsError(f"`bands` {name}: the limits must rise, as in 0,15,30,45")
     if len(limits) > MOST_BANDS:
-        raise SettingsError(f"`band` {name}: {len(limits)} bands exceed the maximum of {MOST_BANDS}; use fewer limits")
+        raise SettingsError(f"`bands` {name}: {len(limits)} bands exceed the maximum of {MOST_BANDS}; use fewer limits")
     return Bands(name, text, limits=limits)
 
 
@@ -96,10 +96,10 @@ def cut(
             row = rows[int(hit.arg_max() or 0)] + 1
             raise InputError(f"{where} row {row}, column '{column.name}': the value {problem}.")
 
-    refuse_first(np.isinf(number), "is not a number and has no band: correct the row, or omit `band` for this key")
+    refuse_first(np.isinf(number), "is not a number and has no band: correct the row, or omit `bands` for this key")
     limits = np.array(bands.limits) if bands.limits else _multiples(number[finite], bands, where)
     place = np.searchsorted(limits, number, side="right") - 1
-    refuse_first(finite & (place < 0), "is below the lowest limit of `band`: add a lower limit, or correct the row")
+    refuse_first(finite & (place < 0), "is below the lowest limit of `bands`: add a lower limit, or correct the row")
     names = _names(limits.tolist(), bands.width)
     written = [names[k] if banded else (text or None) for text, k, banded in zip(texts, place, finite, strict=True)]
     extra = [code for code in order_categories(set(texts) & set(special)) if code not in names]
@@ -117,7 +117,7 @@ def _multiples(number: NDArray[np.float64], bands: Bands, where: str) -> NDArray
     first, last = (math.floor(Decimal(str(end)) / width) for end in (number.min(), number.max()))
     if last - first >= MOST_BANDS:
         raise InputError(
-            f"{where}: `band` {bands.name}={bands.text} makes more than {MOST_BANDS} bands: choose a larger width."
+            f"{where}: `bands` {bands.name}={bands.text} makes more than {MOST_BANDS} bands: choose a larger width."
         )
     return np.array([float(k * width) for k in range(first, last + 1)])
 

@@ -39,7 +39,7 @@ def encode_column(
     if len(values) > MOST_CATEGORIES:
         raise InputError(
             f"{where}: key '{column.name}' has more than {MOST_CATEGORIES:,} different values, too many for a key: "
-            f"leave it out, or group it with `band` {column.name}=0,15,30 (lower limits)."
+            f"leave it out, or group it with `bands` {column.name}=0,15,30 (lower limits)."
         )
     texts = value_texts(values)
     if not allow_identifier:
@@ -144,10 +144,10 @@ def _refuse_unsuitable(
 ) -> None:
     """Refuse measurements, identifiers, and codebooks with more categories than there are records."""
     key = f"{where}: key '{name}' has"
-    group = f"leave it out, group it (numbers with `band` {name}=0,15,30), or keep it with `allow_identifier` {name}."
+    group = f"leave it out, group it (numbers with `bands` {name}=0,15,30), or keep it with `allow_identifier` {name}."
     band = (
-        f"so it looks continuous: group it with `band` {name}=0,15,30 (lower limits) or `band` {name}=5y (width), list "
-        f"its categories in a codebook, or keep it with `allow_identifier` {name}."
+        f"so it looks continuous: group it with `bands` {name}=0,15,30 (lower limits) or `bands` {name}=5y (width), "
+        f"list its categories in a codebook, or keep it with `allow_identifier` {name}."
     )
     measured: set[str] = set() if book else set(texts) - set(labels.categories if labels else ())
     if are_fractions(measured):

@@ -39,7 +39,7 @@ class SourceOptions:
             )
         for name in self.bands or ():
             if name not in keys:
-                raise InputError(f"`band` {name}: it is not one of the keys; add it to them or omit the bands.")
+                raise InputError(f"`bands` {name}: it is not one of the keys; add it to them or omit the bands.")
 
 
 def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:

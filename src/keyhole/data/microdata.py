@@ -127,5 +127,5 @@ def band_column(
     special = {code: label.get(code) or code for code in table.user_missing.get(name, ())}
     column, banded = cut(column, bands, special, table.where, rows)
     if book is not None and set(banded.categories) - set(book.categories):
-        raise CodebookError(f"the codebook lists '{name}' as it is before `band`: list its bands there, or remove it.")
+        raise CodebookError(f"the codebook lists '{name}' as it is before `bands`: list its bands there, or remove it.")
     return column, book or banded

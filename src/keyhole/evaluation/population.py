@@ -171,7 +171,7 @@ def _normalise_column(
         frame = frame.with_columns(column.fill_nan(None))
     first = frame.select(column).head(FIRST_ROWS).collect()[name]
     if not first.dtype.is_nested() and first.n_unique() > max(50, len(first) / 2):
-        raise InputError(f"{where}: key '{name}' looks like an identifier: omit it or group it with `band`.")
+        raise InputError(f"{where}: key '{name}' looks like an identifier: omit it or group it with `bands`.")
     values = frame.select(column).unique().collect(engine="streaming")[name].sort()
     try:
         variable, codes = _encode(values, book, where)

@@ -14,7 +14,7 @@ from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 OK = 0
 FULL = 1  # no room for another profile: the state is invalid and must not be used
 GROW = 2  # stopped before a sweep that may need more room: enlarge the state and continue
-NOT_A_NUMBER = 3
+
 
 MOST_VARIABLES = 12
 """Most variables for which marginal_seats.py is used: with more its sums cost more than they gain."""
