@@ -226,8 +226,7 @@ def assess(
         tau1=risk.tau1,
         tau2=risk.tau2,
         records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
-        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, seconds)
-        | explained.blocks,
+        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, explained, seconds),
         diagnosis=diagnosis,
         draws=draws,
         profiles={} if trace is None else pad_draws(trace.draws),

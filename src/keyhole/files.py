@@ -17,7 +17,7 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def write_text(text: str, path: Path) -> None:
         sync(path.absolute().parent)
 
 
-def json_text(content: dict[str, Any]) -> str:
+def json_text(content: Mapping[str, Any]) -> str:
     """Format as JSON, with null for NaN and infinities."""
     return json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -72,16 +72,16 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn an error of the file system into an OutputError."""
+def explained(path: Path, option: str = "out") -> Iterator[None]:
+    """Turn an error of the file system into an OutputError; option: what names another place."""
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}; choose another with `out`.") from None
+        raise OutputError(f"{path} cannot be written: {error.strerror}; choose another with `{option}`.") from None
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
@@ -91,14 +91,14 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, option: str = "out") -> Iterator[None]:
     """Lock the folder; create it if needed, and remove it at the end if it was created here and is empty."""
-    with explained(folder):
+    with explained(folder, option):
         parents = (folder.absolute(), *folder.absolute().parents)
         made = [path for path in parents if not path.exists()]  # the deepest first
         for path in reversed(made):
             path.mkdir(mode=0o700, exist_ok=True)
-        handle = _acquire(folder)
+        handle = _acquire(folder, option)
     try:
         yield
     finally:
@@ -111,7 +111,7 @@ def locked(folder: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-def _acquire(folder: Path) -> int:
+def _acquire(folder: Path, option: str) -> int:
     """Lock the file in the folder and write the holder into it."""
     path = folder / LOCK
     while True:
@@ -125,14 +125,15 @@ def _acquire(folder: Path) -> int:
                 os.close(handle)
                 if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                     raise OutputError(
-                        f"{folder} is in use by {holder}: wait for it, or choose another folder with `out`."
+                        f"{folder} is in use by {holder}: wait for it, or choose another folder with `{option}`."
                     ) from None
                 raise
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), os.lstat(path)):
                 who = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%H:%M")}
-                os.ftruncate(handle, 0)
-                os.write(handle, json.dumps(who).encode())
+                with contextlib.suppress(OSError):  # a full disk: the lock holds, and only its holder is not named
+                    os.ftruncate(handle, 0)
+                    os.write(handle, json.dumps(who).encode())
                 return handle
         # The previous holder has just removed the file.
         os.close(handle)

@@ -1,26 +1,160 @@
-"""The numbers of a run in the shape of summary.json and records.csv."""
+"""The numbers of a run: `Summary`, which writes and reads summary.json, and the table of records.csv.
 
+A field of a block that is declared with a default is absent where it does not apply.
+"""
+
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field, ValidationInfo, field_validator
 
 from keyhole._version import __version__
 from keyhole.classical import make_sample
-from keyhole.classical.catalogue import estimate_quickly
+from keyhole.classical.catalogue import Comparator, estimate_quickly
 from keyhole.data import CellCounts, Microdata
-from keyhole.data.design import ExtraColumns, describe_weights, population_from_weights
+from keyhole.data.design import ExtraColumns, Weights, describe_weights, population_from_weights
+from keyhole.diagnostics.gates import Gate
+from keyhole.diagnostics.groups import Group
+from keyhole.diagnostics.laws import Estimate, Interval
+from keyhole.readable import ReadableModel
 from keyhole.risk import Diagnosis, Fit, Measure, Risk, SelfCheck
-from keyhole.risk.attribution import describe_attribution, describe_thresholds, rank_uniques
-from keyhole.risk.households import find_household_risk
+from keyhole.risk.advice import Grade, Verdict
+from keyhole.risk.attribution import Attribution, Threshold, attribute_risk, describe_thresholds, rank_uniques
+from keyhole.risk.households import Households, find_household_risk
 from keyhole.risk.release import Posterior
+from keyhole.risk.stacking import Stacking
 from keyhole.sampling import Trace
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 from keyhole.zeros.boxes import fixed_variables
+
+
+class SettingsBlock(Settings, ReadableModel):
+    """Every option of a run but where it ran, which changes no number."""
+
+
+class InputBlock(ReadableModel):
+    """What was read, and what it was taken to be. `keys` of a mapping is a method, hence the other name."""
+
+    rows: int
+    used: int
+    key_variables: list[str] = Field(alias="keys")
+    levels: dict[str, int]
+    cells: int
+    population: int
+    sample_uniques: int
+    distinct_cells: int
+    missing: Literal["category", "drop", "model"]
+    missing_answers: int = 0
+    records_with_missing: int = 0
+    undecided: int = 0
+    ignored_keys: list[str]
+    count: str | None
+    bands: dict[str, str]
+    user_missing: Literal["keep", "blank"]
+    dropped: int
+
+
+class ZerosBlock(ReadableModel):
+    """The rules.
+
+    p0: mean probability of the impossible cells under the model before they are excluded, none when nothing was
+    sampled; left_out: records that contradicted a rule and were left out; words: the first rules, each with
+    words_declared: whether it names nothing but categories of a codebook, which tell nothing of the records.
+    """
+
+    rules: int
+    boxes: int
+    impossible_cells: int
+    share: float
+    p0: float | None
+    left_out: int
+    words: list[str]
+    words_declared: list[bool]
+
+
+class ModelBlock(ReadableModel):
+    """The model, and how the probabilities of cells were found."""
+
+    name: str
+    prior: str
+    estimator: str
+    estimator_error: float | None = None
+    profiles: Estimate | None
+
+
+class ConvergenceBlock(ReadableModel):
+    """The diagnosis, and how long the chains were."""
+
+    converged: bool
+    grade: Grade
+    message: str
+    verdict: Verdict
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+    modes: int
+    groups: tuple[Group, ...]
+    disagree: bool
+    envelope: dict[str, Interval] | None
+    stacking: Stacking | None
+    chains: int
+    start_sweeps: int = 0
+    sweeps: int
+    warm_up: int = 0
+    spacing: int = 1
+    starts: list[int] = Field(default_factory=list)
+    stopped: str | None = None
+    by_chain: list[dict[str, Estimate]] = Field(default_factory=list)
+    gates: tuple[Gate, ...]
+
+    @field_validator("verdict")
+    @classmethod
+    def restore_rhat(cls, verdict: Verdict) -> Verdict:
+        """JSON has no infinity: R-hat is null where it was infinite."""
+        if verdict.numbers.get("rhat", 0.0) is not None:
+            return verdict
+        return replace(verdict, numbers=verdict.numbers | {"rhat": math.inf})
+
+    @field_validator("rhat", "ess_bulk", "ess_tail", mode="before")
+    @classmethod
+    def restore_infinity(cls, value: object, info: ValidationInfo) -> object:
+        """JSON has neither infinity nor NaN, which stands where nothing was sampled."""
+        if value is not None:
+            return value
+        verdict = info.data.get("verdict")
+        return math.nan if verdict is not None and verdict.reason == "certain" else math.inf
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The value that this block was made from."""
+        return Diagnosis(**{part.name: getattr(self, part.name) for part in fields(Diagnosis)})
+
+
+class Summary(ReadableModel):
+    """The numbers of a run, in the order of summary.json. docs/results.md explains every field."""
+
+    version: str
+    settings: SettingsBlock
+    input: InputBlock
+    zeros: ZerosBlock | None
+    model: ModelBlock
+    tau1: Measure
+    tau2: Measure
+    convergence: ConvergenceBlock
+    fit: Fit | None
+    self_check: SelfCheck | None
+    seconds: dict[str, float]
+    attribution: Attribution
+    thresholds: list[Threshold]
+    weights: Weights | None
+    households: Households | None
+    comparators: list[Comparator] | None
 
 
 @dataclass(frozen=True)
@@ -42,9 +176,13 @@ class Design:
 
 @dataclass(frozen=True)
 class Explanation:
-    """blocks: of summary.json, by name; unique_columns, record_columns: of records.csv, for uniques and for records."""
+    """Blocks of the summary; unique_columns, record_columns: of records.csv, for uniques and for records."""
 
-    blocks: dict[str, Any]
+    attribution: Attribution
+    thresholds: list[Threshold]
+    weights: Weights | None
+    households: Households | None
+    comparators: list[Comparator] | None
     unique_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
     record_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -53,30 +191,30 @@ def explain_risk(
     posterior: Posterior, counts: CellCounts, risk: Risk, trace: Trace | None, design: Design, summed: bool
 ) -> Explanation:
     """Say which variables, categories and records carry the risk; summed: the population is the sum of weights."""
-    blocks: dict[str, Any] = {
-        "attribution": describe_attribution(posterior, counts.unique_record, risk, trace),
-        "thresholds": describe_thresholds(risk),
-        "weights": None,
-        "households": None,
-        "comparators": None,
-    }
     used = posterior.microdata.row_used
     columns: dict[str, NDArray[Any]] = {}
     weights = None if design.columns.weight is None else design.columns.weight[used]
+    weights_block, households, comparators = None, None, None
     if design.weight is not None and weights is not None:
-        blocks["weights"] = describe_weights(weights, design.weight, summed)
+        weights_block = describe_weights(weights, design.weight, summed)
     if trace is not None:
         people = posterior.n_unseen + len(posterior.microdata.codes)
-        blocks["comparators"] = estimate_quickly(
-            make_sample(posterior.microdata, people, posterior.zeros, weights, counts)
-        )
+        comparators = estimate_quickly(make_sample(posterior.microdata, people, posterior.zeros, weights, counts))
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
         _, household = np.unique(design.columns.household[used], return_inverse=True)
         found = find_household_risk(household.reshape(-1).astype(np.int64), counts.unique_record, risk, trace)
-        blocks["households"] = found.describe(design.household)
+        households = found.describe(design.household)
         columns = {**found.columns()}
-    return Explanation(blocks, {"rank": rank_uniques(risk)}, columns)
+    return Explanation(
+        attribute_risk(posterior, counts.unique_record, risk, trace),
+        describe_thresholds(risk),
+        weights_block,
+        households,
+        comparators,
+        unique_columns={"rank": rank_uniques(risk)},
+        record_columns=columns,
+    )
 
 
 MOST_RULES = 100
@@ -85,92 +223,71 @@ MOST_RULES = 100
 RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
 
-def describe_input(microdata: Microdata, counts: CellCounts, population: int, settings: Settings) -> dict[str, Any]:
-    """The block `input`: what was read, and what it was taken to be."""
-    return {
-        "rows": microdata.rows,
-        "used": len(microdata.codes),
-        "keys": [variable.name for variable in microdata.variables],
-        "levels": {variable.name: len(variable.categories) for variable in microdata.variables},
-        "cells": microdata.cells,
-        "population": population,
-        "sample_uniques": len(counts.unique_record),
-        "distinct_cells": counts.distinct,
-        "missing": settings.missing,
-        **describe_missing(microdata, counts, settings),
-        "ignored_keys": list(microdata.ignored),
-        **microdata.reading,
-    }
-
-
-def describe_missing(microdata: Microdata, counts: CellCounts, settings: Settings) -> dict[str, Any]:
-    """What was left to the model; nothing otherwise. undecided: others agree, but each lacks an answer."""
-    if settings.missing != "model":
-        return {}
+def describe_input(microdata: Microdata, counts: CellCounts, population: int, settings: Settings) -> InputBlock:
+    """Describe what was read. Undecided: others agree, but each lacks an answer."""
     missing = microdata.codes < 0
-    return {
-        "missing_answers": int(missing.sum()),
-        "records_with_missing": int(missing.any(axis=1).sum()),
-        "undecided": counts.undecided,
-    }
+    further = dict(microdata.reading)
+    if settings.missing == "model":
+        further |= {
+            "missing_answers": int(missing.sum()),
+            "records_with_missing": int(missing.any(axis=1).sum()),
+            "undecided": counts.undecided,
+        }
+    return InputBlock(
+        rows=microdata.rows,
+        used=len(microdata.codes),
+        keys=[variable.name for variable in microdata.variables],
+        levels={variable.name: len(variable.categories) for variable in microdata.variables},
+        cells=microdata.cells,
+        population=population,
+        sample_uniques=len(counts.unique_record),
+        distinct_cells=counts.distinct,
+        missing=settings.missing,
+        ignored_keys=list(microdata.ignored),
+        **further,
+    )
 
 
-def describe_zeros(
-    zeros: Zeros | None, microdata: Microdata, trace: Trace | None, left_out: int
-) -> dict[str, Any] | None:
-    """The block `zeros`.
-
-    p0: mean probability of the impossible cells under the model before they are excluded, null when nothing was
-    sampled; left_out: records that contradicted a rule and were left out; words: the first rules, each with
-    words_declared: whether it names nothing but categories of a codebook, which tell nothing of the records.
-    """
+def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | None, left_out: int) -> ZerosBlock | None:
+    """Describe the rules; left_out: records that contradicted one."""
     if zeros is None:
         return None
     p0 = None if trace is None else trace.quantities.get("p0")
-    return {
-        "rules": len(zeros.rules),
-        "boxes": len(zeros.impossible),
-        "impossible_cells": zeros.impossible_cells,
-        "share": zeros.impossible_cells / microdata.cells,
-        "p0": None if p0 is None else float(p0.mean()),
-        "left_out": left_out,
-        "words": [f"{rule.label}: {rule.words}" if rule.label else rule.words for rule in zeros.rules[:MOST_RULES]],
-        "words_declared": [
+    return ZerosBlock(
+        rules=len(zeros.rules),
+        boxes=len(zeros.impossible),
+        impossible_cells=zeros.impossible_cells,
+        share=zeros.impossible_cells / microdata.cells,
+        p0=None if p0 is None else float(p0.mean()),
+        left_out=left_out,
+        words=[f"{rule.label}: {rule.words}" if rule.label else rule.words for rule in zeros.rules[:MOST_RULES]],
+        words_declared=[
             all(microdata.variables[j].declared for box in rule.boxes for j in fixed_variables(zeros.grid, box))
             for rule in zeros.rules[:MOST_RULES]
         ],
-    }
+    )
 
 
-def describe_model(settings: Settings, trace: Trace | None) -> dict[str, Any]:
-    """The block `model`."""
+def describe_model(settings: Settings, trace: Trace | None) -> ModelBlock:
+    """Describe the model."""
     if trace is None:
-        return {"name": settings.model, "prior": settings.prior, "estimator": "none", "profiles": None}
+        return ModelBlock(name=settings.model, prior=settings.prior, estimator="none", profiles=None)
     profiles = trace.quantities["profiles"]
     low, high = np.quantile(profiles, [0.025, 0.975])
-    return {
-        "name": settings.model,
-        "prior": settings.prior,
-        "estimator": trace.estimator,
-        "estimator_error": trace.estimator_error,
-        "profiles": {"mean": float(profiles.mean()), "interval": [float(low), float(high)]},
-    }
+    return ModelBlock(
+        name=settings.model,
+        prior=settings.prior,
+        estimator=trace.estimator,
+        estimator_error=trace.estimator_error,
+        profiles=Estimate(float(profiles.mean()), (float(low), float(high))),
+    )
 
 
-def describe_measure(measure: Measure) -> dict[str, Any]:
-    """The blocks `tau1` and `tau2`."""
-    return asdict(measure)
-
-
-def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace | None) -> dict[str, Any]:
-    """The block `convergence`, with every gate."""
-    block = asdict(diagnosis)
-    gates = block.pop("gates")
-    block = {"converged": diagnosis.converged, "grade": diagnosis.grade, "message": diagnosis.message, **block}
-    run = (
-        {"chains": 0, "sweeps": 0}
-        if trace is None
-        else {
+def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace | None) -> ConvergenceBlock:
+    """Describe the chains, with every gate."""
+    run: dict[str, Any] = {"chains": 0, "sweeps": 0}
+    if trace is not None:
+        run = {
             "chains": settings.chains,
             "start_sweeps": trace.start_sweeps,
             "sweeps": trace.sweeps,
@@ -179,39 +296,45 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
             "starts": list(trace.starts),
             "stopped": trace.stopped,
             "by_chain": [
-                {name: asdict(law.estimate((chain,))) for name, law in trace.laws.items()}
-                for chain in range(len(trace.starts))
+                {name: law.estimate((chain,)) for name, law in trace.laws.items()} for chain in range(len(trace.starts))
             ],
         }
+    return ConvergenceBlock(
+        converged=diagnosis.converged, grade=diagnosis.grade, message=diagnosis.message, **vars(diagnosis), **run
     )
-    return {**block, **run, "gates": [dict(gate) for gate in gates]}
 
 
 def make_summary(
     settings: Settings,
-    source: dict[str, Any],
-    zeros: dict[str, Any] | None,
+    source: InputBlock,
+    zeros: ZerosBlock | None,
     trace: Trace | None,
     diagnosis: Diagnosis,
     risk: Risk,
     fit: Fit | None,
     self_check: SelfCheck | None,
+    explained: Explanation,
     seconds: dict[str, float],
-) -> dict[str, Any]:
-    """Put the blocks together in the order of the interface."""
-    return {
-        "version": __version__,
-        "settings": settings.model_dump(exclude={"workers", "scheduler"}),
-        "input": source,
-        "zeros": zeros,
-        "model": describe_model(settings, trace),
-        "tau1": describe_measure(risk.tau1),
-        "tau2": describe_measure(risk.tau2),
-        "convergence": describe_convergence(diagnosis, settings, trace),
-        "fit": None if fit is None else asdict(fit),
-        "self_check": None if self_check is None else asdict(self_check),
-        "seconds": seconds,
-    }
+) -> Summary:
+    """Put the blocks together."""
+    return Summary(
+        version=__version__,
+        settings=SettingsBlock(**settings.model_dump(exclude={"workers", "scheduler"})),
+        input=source,
+        zeros=zeros,
+        model=describe_model(settings, trace),
+        tau1=risk.tau1,
+        tau2=risk.tau2,
+        convergence=describe_convergence(diagnosis, settings, trace),
+        fit=fit,
+        self_check=self_check,
+        seconds=seconds,
+        attribution=explained.attribution,
+        thresholds=explained.thresholds,
+        weights=explained.weights,
+        households=explained.households,
+        comparators=explained.comparators,
+    )
 
 
 def make_records(

@@ -1,5 +1,6 @@
 """What the documents show is run: every `$ keyhole` line and every Python block, in order."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -111,7 +112,7 @@ def test_every_field_of_the_result_is_explained(tmp_path):
         max_sweeps=30,
     )
     told = {part for name in re.findall(r"`([\w.]+)`", text) for part in name.split(".")}
-    seen = names(found.summary) - set(found.summary["input"]["levels"]) - {"input"}
+    seen = names(json.loads(found.summary.to_json())) - set(found.summary["input"]["levels"]) - {"input"}
     headings = set(re.findall(r"^### (\w+)", text, re.MULTILINE))
     assert seen - told - headings == set()
     assert set(found.records.columns) <= told

@@ -9,6 +9,7 @@ import pytest
 
 import keyhole
 from keyhole.data import count_cells
+from keyhole.diagnostics.laws import Estimate
 from keyhole.risk import Risk
 from keyhole.risk.attribution import FEWEST_DRAWS, MOST_DRAWS, choose_draws, describe_thresholds, rank_uniques
 from keyhole.risk.households import find_household_risk
@@ -106,7 +107,7 @@ def test_a_certain_answer_is_attributed_by_counting(frame):
     uniques = told.summary["input"]["sample_uniques"]
     for variable in told.summary["attribution"]["variables"]:
         left = variable["sample_uniques_without"]
-        assert variable["tau1_without"] == {"mean": left, "interval": [left, left]}
+        assert variable["tau1_without"] == Estimate(left, (left, left))
         assert variable["share_tau1"] == pytest.approx(1 - left / uniques)
     nobody = keyhole.assess(pl.DataFrame({"A": [1, 1, 2, 2]}), "A", population=1000)
     assert nobody.summary["attribution"]["variables"][0]["share_tau1"] == 0.0

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from keyhole.diagnostics.laws import Estimate
 from keyhole.kernels.state import Records
 from keyhole.risk import check_fit
 from keyhole.risk.advice import explain_fit
 from keyhole.risk.fit import (
     MOST_PAIRS,
     Check,
-    Predicted,
     TwoWay,
     check_count,
     check_distances,
@@ -182,7 +182,7 @@ def test_replicates_look_like_the_file_and_repeat(rng):
 
 
 def fine(low, observed, high, ok):
-    return Check(observed, Predicted((low + high) / 2, (low, high)), ok)
+    return Check(observed, Estimate((low + high) / 2, (low, high)), ok)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The gates: met by chains at rest, failed by each thing that they stand against; what follows for the verdict."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -28,13 +27,12 @@ from keyhole.diagnostics.gates import (
     may_stop,
 )
 from keyhole.diagnostics.laws import law_of_matches
-from keyhole.files import json_text
 from keyhole.risk import diagnose, summarise_risk
-from keyhole.risk.diagnosis import check_gates, read_diagnosis
+from keyhole.risk.diagnosis import check_gates
 from keyhole.risk.measures import ERRORS, measure
 from keyhole.sampling import Trace
 from keyhole.settings import make_settings
-from keyhole.summary import describe_convergence
+from keyhole.summary import ConvergenceBlock, describe_convergence
 from tests.unit.traces import UNIQUES, make_trace
 
 REST = [12.0, 12.0, 12.0, 12.0]
@@ -426,7 +424,7 @@ def test_a_verdict_comes_back_from_its_block(rng, case):
     assert math.isinf(found.rhat) == (case in ("stuck", "one chain"))
     block = describe_convergence(found, make_settings(), trace)
     assert (block["converged"], block["grade"], block["message"]) == (found.converged, found.grade, found.message)
-    read = read_diagnosis(json.loads(json_text(block)))
+    read = ConvergenceBlock.read(block.to_json()).diagnosis
     assert read == found
     assert read.message == found.message
 

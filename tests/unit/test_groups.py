@@ -1,6 +1,6 @@
 """When chains disagree: groups, envelope, and what a data steward is told."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,11 +59,11 @@ def test_the_message_says_what_chains_had_in_common(rng):
 
 def test_the_error_is_told_alike_beside_the_estimate_and_in_the_verdict(rng):
     trace = make_trace(rng, [12, 12, 12, 12], stopped="gates")
-    error = summarise_risk(trace, "converged").tau1.mcse
-    told = describe_error({"mcse": error}).removeprefix("; Monte Carlo error ")
+    tau1 = summarise_risk(trace, "converged").tau1
+    told = describe_error(tau1).removeprefix("; Monte Carlo error ")
     assert diagnose(trace).message.endswith(f"the Monte Carlo error of tau1 is {told}.")
-    assert describe_error({"mcse": 0.12}).endswith(" 0.2")
-    assert describe_error({"mcse": None}) == ""
+    assert describe_error(replace(tau1, mcse=0.12)).endswith(" 0.2")
+    assert describe_error(replace(tau1, mcse=None)) == ""
 
 
 def test_two_groups_that_have_settled(rng):
@@ -238,13 +238,13 @@ def test_weights_are_shown_as_a_comparison_and_only_when_groups_disagree(rng):
     weights = Stacking(
         NOTE, (0.1, 0.2, 0.3, 0.4), groups[0].tau1, groups[0].tau2, records=800, draws=50, unreliable=0.2
     )
-    block = asdict(replace(found, stacking=weights, groups=share_weights(groups, weights)))
+    block = replace(found, stacking=weights, groups=share_weights(groups, weights))
     header, body = group_table(block)
     assert header[-1] == "Weight *"
     assert [row[0] for row in body] == ["1, 3", "2, 4", "* weighted"]
     assert [row[-1] for row in body] == ["40 %", "60 %", "100 %"]
     assert "a sensitivity, not the result. From 800 records, 20 % of them" in explain_weights(block)
-    for hidden in (block | {"disagree": False}, block | {"stacking": None}):
+    for hidden in (replace(block, disagree=False), replace(block, stacking=None)):
         header, body = group_table(hidden)
         assert header[-1] == "Still moving"
         assert len(body) == 2

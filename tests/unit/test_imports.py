@@ -10,7 +10,7 @@ import keyhole
 ROOT = Path(keyhole.__file__).parent
 # Each layer may import itself and those above it in this list.
 LAYERS = [
-    {"_version", "errors", "files", "seeds", "settings", "words"},
+    {"_version", "errors", "files", "readable", "seeds", "settings", "words"},
     {"data", "zeros"},
     {"kernels"},
     {"diagnostics"},
@@ -28,7 +28,7 @@ LAYERS = [
 ]
 # Kernels see nothing but kernels: Numba's cache is keyed by a hash of that folder. The classical estimators know data
 # and rules, nothing of our model.
-ONLY = {"kernels": {"kernels"}, "classical": {"classical", "data", "errors", "words", "zeros"}}
+ONLY = {"kernels": {"kernels"}, "classical": {"classical", "data", "errors", "readable", "words", "zeros"}}
 # The only way from data into the kernels is the plain tuple that encode() fills.
 EXCEPTIONS = {("data", "keyhole.kernels.state")}
 

@@ -119,14 +119,13 @@ def test_the_attribution_has_the_envelope_over_chains(run, rng):
         r = np.full(run.summary["input"]["sample_uniques"], 0.1)
         unique = np.flatnonzero(run.records["sample_unique"].to_numpy())
         steps = SimpleNamespace(sweeps=60, thin=3, starts=(1, 5))
-        shares, draws = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), steps)
-        assert draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.available)))
-        told[grade] = shares
+        found = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), steps)
+        assert found.draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.available)))
+        told[grade] = found.variables
     for agree, apart in zip(told["converged"], told["not converged"], strict=True):
         assert agree.share_tau1 == apart.share_tau1
-        assert not apart.without.tau1.pooled
-        assert apart.without.tau1.interval[0] <= agree.without.tau1.interval[0]
-        assert apart.without.tau1.interval[1] >= agree.without.tau1.interval[1]
+        assert apart.tau1_without.interval[0] <= agree.tau1_without.interval[0]
+        assert apart.tau1_without.interval[1] >= agree.tau1_without.interval[1]
 
 
 def test_a_release_is_no_better_known_than_its_own_chains_allow(rng):

@@ -7,11 +7,11 @@ import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from keyhole.classical.sample import Deadline, Estimate, EstimatorError, Sample, sum_risks
+from keyhole.readable import Readable
 
 QUICK = ("loglinear-main", "individual-risk", "pitman", "zayatz", "slide-negative-binomial")
 """The estimators fast enough to run with every assessment."""
@@ -90,7 +90,27 @@ CLASSICAL = {
 }
 
 
-def estimate_quickly(sample: Sample) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Point(Readable):
+    """An estimate without interval; none where the estimator gives none."""
+
+    mean: float | None
+    interval: None = None
+
+
+@dataclass(frozen=True)
+class Comparator(Readable):
+    """What one estimator says. error: why it gives no estimate."""
+
+    name: str
+    tau1: Point
+    tau2: Point
+    error: str | None
+    assumes: str
+    reference: str
+
+
+def estimate_quickly(sample: Sample) -> list[Comparator]:
     """Return the block `comparators` of summary.json: the estimates of each quick estimator, or its error."""
     comparators = []
     for name in QUICK:
@@ -100,15 +120,9 @@ def estimate_quickly(sample: Sample) -> list[dict[str, Any]]:
             found = estimate_classical(name, sample, time_limit=math.inf, details=False)
         except EstimatorError as reason:
             error = str(reason)
+        entry = CLASSICAL[name]
         comparators.append(
-            {
-                "name": name,
-                "tau1": {"mean": found.tau1, "interval": None},
-                "tau2": {"mean": found.tau2, "interval": None},
-                "error": error,
-                "assumes": CLASSICAL[name].assumes,
-                "reference": CLASSICAL[name].reference,
-            }
+            Comparator(name, Point(found.tau1), Point(found.tau2), error, entry.assumes, entry.reference)
         )
     return comparators
 

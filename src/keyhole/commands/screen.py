@@ -2,10 +2,10 @@
 
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich import box
@@ -15,6 +15,13 @@ from rich.table import Table
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
 from keyhole.words import as_flags, number, percent, plural, round_up, rounded
+
+if TYPE_CHECKING:
+    from keyhole.data.design import Weights
+    from keyhole.risk import Measure
+    from keyhole.risk.households import Households
+    from keyhole.risk.stacking import Stacking
+    from keyhole.summary import ConvergenceBlock, InputBlock, ModelBlock, SettingsBlock, Summary, ZerosBlock
 
 SHORT = 26
 SHOWN_VARIABLES = 4
@@ -40,7 +47,7 @@ def silenced() -> Iterator[None]:
         yield
 
 
-def print_json(content: dict[str, Any]) -> None:
+def print_json(content: Mapping[str, Any]) -> None:
     """Print the summary for a program."""
     click.echo(json_text(content), nl=False)
 
@@ -63,27 +70,27 @@ def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> Non
     Console(highlight=False, markup=False, soft_wrap=False).print(table)
 
 
-def print_summary(summary: dict[str, Any], folder: Path | None = None) -> None:
+def print_summary(summary: "Summary", folder: Path | None = None) -> None:
     """Print the answer as a sentence, then how it was found."""
     for sentence in sentences(summary):
         click.echo(textwrap.fill(sentence, Console().width))
     click.echo()
     print_table(("", ""), rows(summary, folder))
-    if summary["convergence"]["modes"] > 1:
-        print_table(*group_table(summary["convergence"]))
-        click.echo(explain_weights(summary["convergence"]), nl=False)
+    if summary.convergence.modes > 1:
+        print_table(*group_table(summary.convergence))
+        click.echo(explain_weights(summary.convergence), nl=False)
 
 
-def sentences(summary: dict[str, Any]) -> list[str]:
+def sentences(summary: "Summary") -> list[str]:
     """Return the answer in words."""
-    source, tau1, tau2 = summary["input"], summary["tau1"], summary["tau2"]
-    uniques = source["sample_uniques"]
+    source, tau1, tau2 = summary.input, summary.tau1, summary.tau2
+    uniques = source.sample_uniques
     open_question = _undecided(source)
     if not uniques and open_question:
         return ["No record is certain to be alone in the sample (tau1 = 0, tau2 = 0).", *open_question]
     if not uniques:
         return ["No record is alone in the sample, so these keys identify nobody (tau1 = 0, tau2 = 0)."]
-    if source["population"] == source["used"]:
+    if source.population == source.used:
         who = "1 record that is" if uniques == 1 else f"all {uniques:,} records that are"
         text = f"{who} alone in it can be identified (tau1 = {uniques:,}, tau2 = {uniques:,})."
         return [f"The sample is the whole population: {text}", *open_question]
@@ -91,62 +98,62 @@ def sentences(summary: dict[str, Any]) -> list[str]:
         f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
         f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
         *open_question,
-        *([] if tau1.get("pooled", True) else [ENVELOPE]),
+        *([] if tau1.pooled else [ENVELOPE]),
     ]
 
 
-def about(measure: dict[str, Any]) -> str:
+def about(measure: "Measure") -> str:
     """Return the point estimate with its interval."""
-    low, high = measure["interval"]
-    if not measure.get("pooled", True):
+    low, high = measure.interval
+    if not measure.pooled:
         return f"{number(low)} to {number(high)} (NOT CONVERGED)"
-    interval = f"{100 * measure['level']:.0f} % interval {number(low)} to {number(high)}"
-    return f"about {rounded(measure['mean'], measure.get('mcse'))} ({interval})"
+    interval = f"{100 * measure.level:.0f} % interval {number(low)} to {number(high)}"
+    return f"about {rounded(measure.mean, measure.mcse)} ({interval})"
 
 
-def with_interval(estimate: dict[str, Any]) -> str:
+def with_interval(estimate: Mapping[str, Any]) -> str:
     """Return a mean with its interval in brackets."""
     low, high = estimate["interval"]
     return f"{number(estimate['mean'])} ({number(low)} to {number(high)})"
 
 
-def describe_error(measure: dict[str, Any]) -> str:
+def describe_error(measure: "Measure") -> str:
     """Return the Monte Carlo error of an estimate, rounded as in the verdict; nothing if there is none."""
-    error = measure.get("mcse")
+    error = measure.mcse
     return f"; Monte Carlo error {round_up(error):g}" if error else ""
 
 
-def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
+def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     """Return the table below the sentence: input, assumptions, model, convergence."""
-    source, model, seconds = summary["input"], summary["model"], summary["seconds"]
-    keys = ", ".join(f"{name} ({source['levels'][name]})" for name in source["keys"])
+    source, model, seconds = summary.input, summary.model, summary.seconds
+    keys = ", ".join(f"{name} ({source.levels[name]})" for name in source.key_variables)
     found = [
-        ("Records", f"{_records(source)}, from a population of {source['population']:,}"),
-        ("Keys (categories)", f"{keys or 'none with two categories'}; {source['cells']:,} possible combinations"),
+        ("Records", f"{_records(source)}, from a population of {source.population:,}"),
+        ("Keys (categories)", f"{keys or 'none with two categories'}; {source.cells:,} possible combinations"),
     ]
-    if source["ignored_keys"]:
-        ignored = ", ".join(source["ignored_keys"])
+    if source.ignored_keys:
+        ignored = ", ".join(source.ignored_keys)
         found.append(("Keys left out", f"{ignored}: one category, so it cannot distinguish records"))
-    if source.get("bands"):
-        found.append(("Bands (--band)", "; ".join(f"{name}: {text}" for name, text in source["bands"].items())))
+    if source.bands:
+        found.append(("Bands (--band)", "; ".join(f"{name}: {text}" for name, text in source.bands.items())))
     found += [
-        ("Alone in the sample", f"{source['sample_uniques']:,}"),
-        ("Alone in the population", f"tau1 = {about(summary['tau1'])}{describe_error(summary['tau1'])}"),
-        ("Correct matches expected", f"tau2 = {about(summary['tau2'])}{describe_error(summary['tau2'])}"),
+        ("Alone in the sample", f"{source.sample_uniques:,}"),
+        ("Alone in the population", f"tau1 = {about(summary.tau1)}{describe_error(summary.tau1)}"),
+        ("Correct matches expected", f"tau2 = {about(summary.tau2)}{describe_error(summary.tau2)}"),
     ]
-    if source["sample_uniques"]:
+    if source.sample_uniques:
         found += [("Contribution to tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
-    if summary["households"] is not None:
-        found.append(("Households", _households(summary["households"])))
-    if summary["weights"] is not None:
-        found.append(("Weights", _weights(summary["weights"])))
+    if summary.households is not None:
+        found.append(("Households", _households(summary.households)))
+    if summary.weights is not None:
+        found.append(("Weights", _weights(summary.weights)))
     found += [
-        ("Impossible combinations", _zeros(summary["zeros"])),
+        ("Impossible combinations", _zeros(summary.zeros)),
         ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
-        ("Model", f"{model['name']}, prior {model['prior']}, {_profiles(model)}{_estimator(model)}"),
-        ("Stopping", _stopping(summary["settings"])),
-        ("Convergence", summary["convergence"]["message"]),
-        *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary.get(name) is not None],
+        ("Model", f"{model.name}, prior {model.prior}, {_profiles(model)}{_estimator(model)}"),
+        ("Stopping", _stopping(summary.settings)),
+        ("Convergence", summary.convergence.message),
+        *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary[name] is not None],
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
     ]
     if folder is not None:
@@ -155,75 +162,75 @@ def rows(summary: dict[str, Any], folder: Path | None) -> list[tuple[str, str]]:
     return [(title, as_flags(text)) for title, text in found]
 
 
-def _records(source: dict[str, Any]) -> str:
-    if source.get("count"):
-        return f"{source['used']:,} in a table of {source['rows']:,} rows (counted by {source['count']})"
-    return f"{source['used']:,} of {source['rows']:,} rows"
+def _records(source: "InputBlock") -> str:
+    if source.count:
+        return f"{source.used:,} in a table of {source.rows:,} rows (counted by {source.count})"
+    return f"{source.used:,} of {source.rows:,} rows"
 
 
-def _variables(summary: dict[str, Any]) -> str:
+def _variables(summary: "Summary") -> str:
     """Name the variables without which tau1 falls most."""
-    variables = sorted(summary["attribution"]["variables"], key=lambda found: -found["share_tau1"])
-    shares = ", ".join(f"{found['name']} {100 * found['share_tau1']:.0f} %" for found in variables[:SHOWN_VARIABLES])
+    variables = sorted(summary.attribution.variables, key=lambda found: -found.share_tau1)
+    shares = ", ".join(f"{found.name} {100 * found.share_tau1:.0f} %" for found in variables[:SHOWN_VARIABLES])
     more = len(variables) - SHOWN_VARIABLES
     return f"without it tau1 falls by: {shares}" + (f" ({more} more in summary.json)" if more > 0 else "")
 
 
-def _thresholds(summary: dict[str, Any]) -> str:
+def _thresholds(summary: "Summary") -> str:
     """Describe the highest threshold that some record exceeds, and the highest above which half of tau1 lies."""
-    over = [found for found in summary["thresholds"] if found["records"]]
+    over = [found for found in summary.thresholds if found.records]
     if not over:
         return "none has r1 above 0.01"
-    half = summary["tau1"]["expected"]["mean"] / 2
-    chosen = [over[0], next((found for found in over if found["tau1_after"] <= half), over[-1])]
+    half = summary.tau1.expected.mean / 2
+    chosen = [over[0], next((found for found in over if found.tau1_after <= half), over[-1])]
     return "; ".join(
-        f"{plural(found['records'], 'record')} {'has' if found['records'] == 1 else 'have'} r1 above "
-        f"{found['above']:g} (tau1 without: {number(found['tau1_after'])})"
+        f"{plural(found.records, 'record')} {'has' if found.records == 1 else 'have'} r1 above "
+        f"{found.above:g} (tau1 without: {number(found.tau1_after)})"
         for found in chosen[: 1 if chosen[0] is chosen[1] else 2]
     )
 
 
-def _households(block: dict[str, Any]) -> str:
+def _households(block: "Households") -> str:
     return (
-        f"{block['households']:,} by {block['column']}, {block['with_sample_unique']:,} with a member alone in the "
-        f"sample; expected with a member alone in the population: {with_interval(block['with_population_unique'])}, "
-        f"with a member matched: {with_interval(block['with_match'])}"
+        f"{block.households:,} by {block.column}, {block.with_sample_unique:,} with a member alone in the "
+        f"sample; expected with a member alone in the population: {with_interval(block.with_population_unique)}, "
+        f"with a member matched: {with_interval(block.with_match)}"
     )
 
 
-def _weights(block: dict[str, Any]) -> str:
-    source = f"{block['column']}, sum {block['sum']:,.0f}" + (", taken as N" if block["gave_population"] else "")
-    return f"{source}. {block['warning'] or 'All are equal.'}"
+def _weights(block: "Weights") -> str:
+    source = f"{block.column}, sum {block.sum:,.0f}" + (", taken as N" if block.gave_population else "")
+    return f"{source}. {block.warning or 'All are equal.'}"
 
 
-def _zeros(zeros: dict[str, Any] | None) -> str:
+def _zeros(zeros: "ZerosBlock | None") -> str:
     if zeros is None:
         return "none given (--zeros): every combination is taken as possible"
     text = (
-        f"{plural(zeros['rules'], 'rule')} exclude{'s' if zeros['rules'] == 1 else ''} "
-        f"{zeros['impossible_cells']:,} combinations ({percent(zeros['share'])})"
+        f"{plural(zeros.rules, 'rule')} exclude{'s' if zeros.rules == 1 else ''} "
+        f"{zeros.impossible_cells:,} combinations ({percent(zeros.share)})"
     )
-    if zeros["left_out"]:
-        contradict = "contradicts" if zeros["left_out"] == 1 else "contradict"
-        text += f"; {plural(zeros['left_out'], 'record')} that {contradict} them left out (--drop-contradictions)"
+    if zeros.left_out:
+        contradict = "contradicts" if zeros.left_out == 1 else "contradict"
+        text += f"; {plural(zeros.left_out, 'record')} that {contradict} them left out (--drop-contradictions)"
     return text
 
 
-def _blank(source: dict[str, Any]) -> str:
-    if source["missing"] == "drop":
-        return f"{plural(source['dropped'], 'record')} with a blank key left out (--missing drop)"
-    if source["missing"] == "model":
-        dropped = f"; {plural(source['dropped'], 'record')} without any answer left out" if source["dropped"] else ""
+def _blank(source: "InputBlock") -> str:
+    if source.missing == "drop":
+        return f"{plural(source.dropped, 'record')} with a blank key left out (--missing drop)"
+    if source.missing == "model":
+        dropped = f"; {plural(source.dropped, 'record')} without any answer left out" if source.dropped else ""
         return (
-            f"blank keys ({source['missing_answers']:,} in {plural(source['records_with_missing'], 'record')}) are "
+            f"blank keys ({source.missing_answers:,} in {plural(source.records_with_missing, 'record')}) are "
             "missing at random, and a record is alone if no other agrees with it on all the answers that both have "
             f"(--missing model){dropped}"
         )
     return "a blank key is a category"
 
 
-def _undecided(source: dict[str, Any]) -> list[str]:
-    undecided = source.get("undecided", 0)
+def _undecided(source: "InputBlock") -> list[str]:
+    undecided = source.undecided
     if not undecided:
         return []
     more = "1 more record may be" if undecided == 1 else f"{undecided:,} more records may be"
@@ -233,25 +240,25 @@ def _undecided(source: dict[str, Any]) -> list[str]:
     ]
 
 
-def _stopping(settings: dict[str, Any]) -> str:
+def _stopping(settings: "SettingsBlock") -> str:
     limits = [
-        f"the answer is known ({settings['target_ess']} effective draws)",
-        f"{settings['time_limit']:.0f} s",
-        *([] if settings["max_sweeps"] is None else [f"{settings['max_sweeps']:,} sweeps"]),
+        f"the answer is known ({settings.target_ess} effective draws)",
+        f"{settings.time_limit:.0f} s",
+        *([] if settings.max_sweeps is None else [f"{settings.max_sweeps:,} sweeps"]),
     ]
-    return f"{settings['chains']} chains, seed {settings['seed']}, until {' or '.join(limits)}"
+    return f"{settings.chains} chains, seed {settings.seed}, until {' or '.join(limits)}"
 
 
-def _profiles(model: dict[str, Any]) -> str:
-    return "" if model["profiles"] is None else f"{model['profiles']['mean']:.0f} profiles, "
+def _profiles(model: "ModelBlock") -> str:
+    return "" if model.profiles is None else f"{model.profiles.mean:.0f} profiles, "
 
 
-def _estimator(model: dict[str, Any]) -> str:
-    error = model.get("estimator_error")
-    return ESTIMATORS[model["estimator"]] + ("" if error is None else f" (Monte Carlo error {100 * error:.1g} %)")
+def _estimator(model: "ModelBlock") -> str:
+    error = model.estimator_error
+    return ESTIMATORS[model.estimator] + ("" if error is None else f" (Monte Carlo error {100 * error:.1g} %)")
 
 
-def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def group_table(convergence: "ConvergenceBlock") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return header and rows of a table of the groups of chains.
 
     The last column, a sensitivity analysis, is there only if groups disagree: otherwise weights differ by chance.
@@ -259,28 +266,28 @@ def group_table(convergence: dict[str, Any]) -> tuple[tuple[str, ...], list[tupl
     header: tuple[str, ...] = ("Chains that agree", "Their tau1", "Their tau2", "Still moving")
     body: list[tuple[str, ...]] = []
     stacking = _shown_stacking(convergence)
-    for group in convergence["groups"]:
-        chains = ", ".join(str(chain) for chain in group["chains"])
-        moving = "no" if group["settled"] else "yes"
-        row = (chains, with_interval(group["tau1"]), with_interval(group["tau2"]), moving)
-        body.append(row if stacking is None else (*row, percent(group["stacking"])))
+    for group in convergence.groups:
+        chains = ", ".join(str(chain) for chain in group.chains)
+        moving = "no" if group.settled else "yes"
+        row = (chains, with_interval(group.tau1), with_interval(group.tau2), moving)
+        body.append(row if stacking is None else (*row, percent(group.stacking)))
     if stacking is not None:
         header = (*header, "Weight *")
-        body.append(("* weighted", with_interval(stacking["tau1"]), with_interval(stacking["tau2"]), "", "100 %"))
+        body.append(("* weighted", with_interval(stacking.tau1), with_interval(stacking.tau2), "", "100 %"))
     return header, body
 
 
-def _shown_stacking(convergence: dict[str, Any]) -> dict[str, Any] | None:
-    stacking: dict[str, Any] | None = convergence["stacking"]
-    return stacking if convergence["disagree"] else None
+def _shown_stacking(convergence: "ConvergenceBlock") -> "Stacking | None":
+    stacking = convergence.stacking
+    return stacking if convergence.disagree else None
 
 
-def explain_weights(convergence: dict[str, Any]) -> str:
+def explain_weights(convergence: "ConvergenceBlock") -> str:
     """Explain the last column of the table of groups."""
     stacking = _shown_stacking(convergence)
     if stacking is None:
         return ""
     return (
-        f"* {stacking['note'][0].upper()}{stacking['note'][1:]}. From {stacking['records']:,} records, "
-        f"{percent(stacking['unreliable'])} of them with an unreliable weight.\n"
+        f"* {stacking.note[0].upper()}{stacking.note[1:]}. From {stacking.records:,} records, "
+        f"{percent(stacking.unreliable)} of them with an unreliable weight.\n"
     )

@@ -1,7 +1,6 @@
 """Columns of the survey design: weights, whose sum is the population size, and households."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from keyhole.data.columns import SourceOptions
 from keyhole.errors import InputError
+from keyhole.readable import Readable
 
 EQUAL = 1.001
 """Weights count as equal if the ratio of the largest to the smallest is below this, which allows for rounding."""
@@ -25,27 +25,41 @@ def population_from_weights(weight: NDArray[np.float64], column: str) -> int:
     return total
 
 
-def describe_weights(weight: NDArray[np.float64], column: str, gave_population: bool) -> dict[str, Any]:
-    """Return the block `weights` of the summary: CV, Kish's effective sample size, ratio of largest to smallest."""
+@dataclass(frozen=True)
+class Weights(Readable):
+    """The block `weights` of the summary. effective_sample_size: Kish's; ratio: of the largest to the smallest."""
+
+    column: str
+    sum: float
+    gave_population: bool
+    equal: bool
+    cv: float
+    effective_sample_size: float
+    ratio: float
+    warning: str | None
+
+
+def describe_weights(weight: NDArray[np.float64], column: str, gave_population: bool) -> Weights:
+    """Say how unequal the weights are, and what that means."""
     cv = float(weight.std() / weight.mean())
     ratio = float(weight.max() / weight.min())
     effective = len(weight) / (1.0 + cv * cv)
-    return {
-        "column": column,
-        "sum": float(weight.sum()),
-        "gave_population": gave_population,
-        "equal": ratio < EQUAL,
-        "cv": cv,
-        "effective_sample_size": effective,
-        "ratio": ratio,
-        "warning": None
+    return Weights(
+        column=column,
+        sum=float(weight.sum()),
+        gave_population=gave_population,
+        equal=ratio < EQUAL,
+        cv=cv,
+        effective_sample_size=effective,
+        ratio=ratio,
+        warning=None
         if ratio < EQUAL
         else (
             f"Weights are unequal: the largest is {ratio:,.3g} times the smallest, CV {cv:.2f}; the effective size of "
             f"{len(weight):,} records is {effective:,.0f}. A simple random sample is assumed, so risks may be too low "
             "for records with small weights and too high for those with large ones."
         ),
-    }
+    )
 
 
 @dataclass(frozen=True)

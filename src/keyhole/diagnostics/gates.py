@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from keyhole.diagnostics.laws import Law
 from keyhole.diagnostics.series import effective_draws, monte_carlo_error, monte_carlo_errors, rhat
 from keyhole.kernels.state import Floats
+from keyhole.readable import Readable, Unbounded
 
 Role = Literal["decides", "guards", "shown"]
 Series = dict[str, Floats]
@@ -53,11 +54,11 @@ SHOWN = ("log_likelihood", "effective_profiles", "weight_concentration", "record
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Readable):
     """A condition and its value. usable: whether it is met at twice the limit."""
 
     name: str
-    value: float
+    value: Unbounded
     limit: float
     passed: bool
     role: Role = "decides"

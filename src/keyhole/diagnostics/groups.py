@@ -17,6 +17,7 @@ import numpy as np
 from keyhole.diagnostics.laws import Estimate, Law
 from keyhole.diagnostics.series import effective_draws, rhat
 from keyhole.kernels.state import Floats
+from keyhole.readable import Readable
 
 LINKED = ("tau1_expected", "tau2_expected")
 CUT = 1.05
@@ -31,7 +32,7 @@ FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Readable):
     """Chains that agree with each other.
 
     chains: their numbers, from 1; settled: whether the first and the second half of each chain agree too;

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from keyhole.diagnostics.series import monte_carlo_error
 from keyhole.kernels.risk import fill_law
 from keyhole.kernels.state import Floats
+from keyhole.readable import Readable
 
 LEVEL = 0.95
 TAILS = ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0)
@@ -42,7 +43,7 @@ SLOPE = 0.25
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Readable):
     """A mean and its 95 % interval."""
 
     mean: float
@@ -50,7 +51,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Bins:
+class Bins(Readable):
     """Shares of a distribution between edges; there is one more edge than shares."""
 
     edges: tuple[float, ...]

@@ -92,7 +92,7 @@ def list_riskiest(records: pl.DataFrame) -> tuple[RecordRow, ...]:
     )
 
 
-def _risk_text(found: dict[str, Any], name: str) -> str:
+def _risk_text(found: Mapping[str, Any], name: str) -> str:
     low, high = decimals(found[f"{name}_low"], 2), decimals(found[f"{name}_high"], 2)
     return f"{decimals(found[name], 2)} ({low} to {high})"
 

@@ -15,6 +15,7 @@ from keyhole.errors import KeyholeError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
+from keyhole.summary import Summary
 from keyhole.words import number, rounded
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
@@ -52,7 +53,7 @@ class Assessment:
     tau1: Measure
     tau2: Measure
     records: pl.DataFrame
-    summary: dict[str, Any]
+    summary: Summary
     diagnosis: Diagnosis
     draws: dict[str, NDArray[np.float64]]
     profiles: dict[str, NDArray[Any]]

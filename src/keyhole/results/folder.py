@@ -6,6 +6,8 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,16 @@ import polars as pl
 
 from keyhole._version import __version__
 from keyhole.data import Microdata
-from keyhole.diagnostics.laws import Bins
 from keyhole.errors import OutputError
-from keyhole.files import LOCK, csv_text, explained, json_text, sha256, sync, write_text
+from keyhole.files import LOCK, csv_text, explained, json_text, locked, sha256, sync, write_text
 from keyhole.kernels.jit import kernel_hash
 from keyhole.report import make_content
 from keyhole.report.render import render
 from keyhole.results.assessment import Assessment
 from keyhole.results.draws_file import read_draws, write_draws
-from keyhole.risk import Expected, Measure, read_diagnosis
 from keyhole.sampling.checkpoint import remove_checkpoint
 from keyhole.settings import Settings
+from keyhole.summary import Summary
 
 LIBRARIES = ("arviz-stats", "h5netcdf", "h5py", "llvmlite", "narwhals", "numba", "numpy", "polars", "scipy")
 
@@ -135,14 +136,14 @@ def load(folder: str | Path) -> Assessment:
         for name in DATA:
             if sha256(folder / name) != manifest["outputs"][name]:
                 raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        summary = Summary.read((folder / "summary.json").read_text(encoding="utf-8"))
         draws, profiles = read_draws(folder / "draws.nc")
         return Assessment(
-            tau1=_measure(summary["tau1"]),
-            tau2=_measure(summary["tau2"]),
+            tau1=summary.tau1,
+            tau2=summary.tau2,
             records=pl.read_parquet(folder / "records.parquet", glob=False),
             summary=summary,
-            diagnosis=read_diagnosis(summary["convergence"]),
+            diagnosis=summary.convergence.diagnosis,
             draws=draws,
             profiles=profiles,
             manifest={name: value for name, value in manifest.items() if name != "outputs"},
@@ -166,7 +167,7 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
         # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
         (staging / name).touch()
         (staging / name).chmod(0o600)
-    (staging / "summary.json").write_text(json_text(assessment.summary), encoding="utf-8")
+    (staging / "summary.json").write_text(assessment.summary.to_json(), encoding="utf-8")
     (staging / "records.csv").write_text(csv_text(assessment.records), encoding="utf-8")
     assessment.records.write_parquet(staging / "records.parquet")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
@@ -191,6 +192,15 @@ def _refuse_strangers(folder: Path) -> None:
         raise OutputError(f"others can write to {folder}, which is not yours: choose another with `out`.")
 
 
+@contextmanager
+def reserve(folder: Path) -> Iterator[None]:
+    """Hold a folder from before the run until its results are written, after clearing what killed runs left in it."""
+    check_output(folder)
+    with locked(folder):
+        sweep_staging(folder)
+        yield
+
+
 def sweep_staging(folder: Path) -> None:
     """Take away what a process that was killed while it wrote its results left behind."""
     for path in folder.iterdir():
@@ -208,18 +218,3 @@ def _is_result(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and manifest.get("program") == PROGRAM
-
-
-def _measure(block: dict[str, Any]) -> Measure:
-    expected, bins = block["expected"], block.get("bins")
-    return Measure(
-        mean=block["mean"],
-        median=block["median"],
-        sd=block["sd"],
-        interval=(block["interval"][0], block["interval"][1]),
-        level=block["level"],
-        expected=Expected(expected["mean"], expected["sd"], (expected["interval"][0], expected["interval"][1])),
-        pooled=block.get("pooled", True),
-        mcse=block.get("mcse"),
-        bins=None if bins is None else Bins(tuple(bins["edges"]), tuple(bins["shares"])),
-    )

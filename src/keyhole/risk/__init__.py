@@ -1,7 +1,7 @@
 """From draws to r1, r2, tau1 and tau2: whether the chains converged, and whether the model fits."""
 
 from keyhole.risk.advice import Verdict
-from keyhole.risk.diagnosis import Diagnosis, diagnose, read_diagnosis, weigh_groups
+from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
 from keyhole.risk.fit import Fit, check_fit
 from keyhole.risk.half_sample import SelfCheck, check_half
 from keyhole.risk.measures import Expected, Measure, Risk, summarise_risk
@@ -19,7 +19,6 @@ __all__ = [
     "check_fit",
     "check_half",
     "diagnose",
-    "read_diagnosis",
     "summarise_risk",
     "weigh_groups",
 ]

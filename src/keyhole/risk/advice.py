@@ -4,13 +4,14 @@ Screen, summary, report and Python agree because they all read the value. Each s
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from keyhole.diagnostics.gates import Gate, draws_needed, shortfall
 from keyhole.diagnostics.groups import Group
 from keyhole.diagnostics.laws import Estimate
+from keyhole.readable import Readable
 from keyhole.sampling.trace import Trace
 from keyhole.settings import Settings
 from keyhole.words import duration, number, round_up
@@ -33,7 +34,7 @@ LIMITS = {"time": "the time limit", "sweeps": "the limit of sweeps"}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Readable):
     """Whether the result can be trusted, why, and what would help.
 
     numbers: what the sentences mention, by name. tau1_low and tau1_high are the smallest and largest mean of a chain,
@@ -175,7 +176,7 @@ def describe_remedy(verdict: Verdict) -> str:
     return f"{likely}Allow more with `time_limit`."
 
 
-def name_chains(n: dict[str, Any]) -> str:
+def name_chains(n: Mapping[str, Any]) -> str:
     """Return how many chains there are, where they started, and what they had in common before the first draw."""
     first, last = n["first_start"], n["last_start"]
     chains = f"{n['chains']} chains that started from {first if first == last else f'{first} to {last}'} profiles"

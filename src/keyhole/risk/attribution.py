@@ -1,17 +1,17 @@
 """Which variables and categories carry tau1 and tau2, and what removing risky records would leave."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from keyhole.diagnostics.laws import Estimate
 from keyhole.kernels.state import Integers
+from keyhole.readable import Readable
 from keyhole.risk.measures import Measure, Risk
 from keyhole.risk.release import (
     Posterior,
     Release,
-    ReleaseRisk,
     estimate_work,
     evaluate_release,
     prepare_release,
@@ -29,7 +29,7 @@ SHARE_OF_RUN = 0.1
 
 
 @dataclass(frozen=True)
-class CategoryShare:
+class CategoryShare(Readable):
     """The contribution of the sample uniques with one category: tau1 and tau2 as sums of their mean r1 and r2."""
 
     code: str
@@ -40,44 +40,42 @@ class CategoryShare:
 
 
 @dataclass(frozen=True)
-class VariableShare:
+class VariableShare(Readable):
     """The risk that disappears if a variable is left out.
 
     share_tau1, share_tau2: the share of tau1 and tau2 that disappears, between 0 and 1, on the same draws.
-    without: the release without the variable; categories: the contribution of each of its categories.
+    tau1_without, tau2_without, sample_uniques_without: what remains; categories: the contribution of each.
     """
 
     name: str
     share_tau1: float
     share_tau2: float
-    without: ReleaseRisk
+    tau1_without: Estimate
+    tau2_without: Estimate
+    sample_uniques_without: int
     categories: tuple[CategoryShare, ...]
 
-    def describe(self) -> dict[str, Any]:
-        """Return the entry of summary.json."""
-        return {
-            "name": self.name,
-            "share_tau1": self.share_tau1,
-            "share_tau2": self.share_tau2,
-            "tau1_without": _short(self.without.tau1),
-            "tau2_without": _short(self.without.tau2),
-            "sample_uniques_without": self.without.sample_uniques,
-            "categories": [asdict(category) for category in self.categories],
-        }
+
+@dataclass(frozen=True)
+class Attribution(Readable):
+    """The block `attribution` of the summary. draws: how many the shares rest on."""
+
+    draws: int
+    variables: tuple[VariableShare, ...]
 
 
-def describe_attribution(
-    posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None
-) -> dict[str, Any]:
-    """Return the block `attribution`: for each variable the risk without it, and the shares of its categories."""
-    shares, draws = attribute_risk(posterior, unique_record, risk, trace)
-    return {"draws": draws, "variables": [share.describe() for share in shares]}
+@dataclass(frozen=True)
+class Threshold(Readable):
+    """How many records have r1 above a limit, and tau1 and tau2 of the others, were they removed."""
+
+    above: float
+    records: int
+    tau1_after: float
+    tau2_after: float
 
 
-def attribute_risk(
-    posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None
-) -> tuple[tuple[VariableShare, ...], int]:
-    """Leave each variable out in turn; return the shares and the number of draws used."""
+def attribute_risk(posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None) -> Attribution:
+    """Leave each variable out in turn: the risk without it, and the shares of its categories."""
     levels = posterior.microdata.levels
     whole = prepare_release(posterior, leave_out(levels, None))
     releases = [prepare_release(posterior, leave_out(levels, j)) for j in range(len(levels))]
@@ -94,14 +92,16 @@ def attribute_risk(
                 name=variable.name,
                 share_tau1=_part_gone(full.tau1, without.tau1),
                 share_tau2=_part_gone(full.tau2, without.tau2),
-                without=without,
+                tau1_without=Estimate(without.tau1.mean, without.tau1.interval),
+                tau2_without=Estimate(without.tau2.mean, without.tau2.interval),
+                sample_uniques_without=without.sample_uniques,
                 categories=tuple(
                     CategoryShare(text, label, float(risk.r1[own].sum()), float(risk.r2[own].sum()), int(own.sum()))
                     for text, label, own in zip(variable.categories, labels, has, strict=True)
                 ),
             )
         )
-    return tuple(shares), len(draws)
+    return Attribution(len(draws), tuple(shares))
 
 
 def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Release], trace: Trace | None) -> list[int]:
@@ -117,19 +117,13 @@ def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Releas
     return spread_draws(posterior.available, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
 
 
-def describe_thresholds(risk: Risk) -> list[dict[str, Any]]:
-    """Return the block `thresholds`: the number of records with r1 above a limit, and tau1 and tau2 of the others."""
+def describe_thresholds(risk: Risk) -> list[Threshold]:
+    """Return the block `thresholds` of the summary."""
     found = []
     for above in THRESHOLDS:
         stays = risk.r1 <= above
-        found.append(
-            {
-                "above": above,
-                "records": int((~stays).sum()),
-                "tau1_after": float(risk.r1[stays].sum()),
-                "tau2_after": float(risk.r2[stays].sum()),
-            }
-        )
+        left = (float(value[stays].sum()) for value in (risk.r1, risk.r2))
+        found.append(Threshold(above, int((~stays).sum()), *left))
     return found
 
 
@@ -145,7 +139,3 @@ def _part_gone(full: Measure, without: Measure) -> float:
     if full.expected.mean <= 0.0:
         return 0.0
     return min(max(1.0 - without.expected.mean / full.expected.mean, 0.0), 1.0)
-
-
-def _short(measure: Measure) -> dict[str, Any]:
-    return {"mean": measure.mean, "interval": list(measure.interval)}

@@ -1,11 +1,11 @@
 """The diagnosis of a trace: the gates, the grade that follows, and groups of chains if the gates are not met."""
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_series, check_shown, is_usable, may_stop
 from keyhole.diagnostics.groups import Group, describe_groups, group_chains
-from keyhole.diagnostics.laws import Estimate, Interval
+from keyhole.diagnostics.laws import Interval
 from keyhole.diagnostics.series import finite, monte_carlo_error
 from keyhole.kernels.state import Records
 from keyhole.risk.advice import Grade, Verdict, certain_verdict, counts, make_verdict, worst
@@ -96,8 +96,7 @@ def diagnose(trace: Trace) -> Diagnosis:
 
 def certain_diagnosis(reason: str) -> Diagnosis:
     """Return the diagnosis of an answer that needed no sampling."""
-    nan = float("nan")
-    return Diagnosis(certain_verdict(reason), rhat=nan, ess_bulk=nan, ess_tail=nan, modes=1, gates=())
+    return Diagnosis(certain_verdict(reason), rhat=math.nan, ess_bulk=math.nan, ess_tail=math.nan, modes=1, gates=())
 
 
 def weigh_groups(diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None) -> Diagnosis:
@@ -108,36 +107,3 @@ def weigh_groups(diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Ze
     if stacking is None:
         return diagnosis
     return replace(diagnosis, stacking=stacking, groups=share_weights(diagnosis.groups, stacking))
-
-
-def read_diagnosis(block: dict[str, Any]) -> Diagnosis:
-    """Return the diagnosis that the block `convergence` of summary.json was written from."""
-    limits, stacking = block.get("envelope"), block.get("stacking")
-    verdict = Verdict(**block["verdict"])
-    # JSON has no infinity: null in gates and R-hat means infinite, or not a number if nothing was sampled.
-    unknown = float("inf") if block["gates"] else float("nan")
-    if "rhat" in verdict.numbers:
-        verdict = replace(verdict, numbers=verdict.numbers | {"rhat": _known(verdict.numbers["rhat"], unknown)})
-    return Diagnosis(
-        verdict=verdict,
-        rhat=_known(block["rhat"], unknown),
-        ess_bulk=_known(block["ess_bulk"], unknown),
-        ess_tail=_known(block["ess_tail"], unknown),
-        modes=block["modes"],
-        disagree=block["disagree"],
-        gates=tuple(Gate(**gate | {"value": _known(gate["value"], unknown)}) for gate in block["gates"]),
-        groups=tuple(Group(**_read_estimates(group) | {"chains": tuple(group["chains"])}) for group in block["groups"]),
-        envelope=None if limits is None else {name: (low, high) for name, (low, high) in limits.items()},
-        stacking=None
-        if stacking is None
-        else Stacking(**_read_estimates(stacking) | {"weights": tuple(stacking["weights"])}),
-    )
-
-
-def _known(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
-
-
-def _read_estimates(block: dict[str, Any]) -> dict[str, Any]:
-    read = {name: Estimate(block[name]["mean"], tuple(block[name]["interval"])) for name in ("tau1", "tau2")}
-    return {**block, **read}

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data import count_cells
+from keyhole.diagnostics.laws import Estimate
 from keyhole.kernels.state import Records
+from keyhole.readable import Readable
 from keyhole.risk.advice import explain_fit
 from keyhole.sampling import Trace
 from keyhole.sampling.predictive import draw_replicates
@@ -78,24 +80,16 @@ OTHERS = 4
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """What the model expects."""
-
-    mean: float
-    interval: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Check:
+class Check(Readable):
     """A number of the file and what the model expects; ok: it lies in the 95 % interval."""
 
-    observed: float
-    predicted: Predicted
+    observed: int | float
+    predicted: Estimate
     ok: bool
 
 
 @dataclass(frozen=True)
-class TwoWay:
+class TwoWay(Readable):
     """Pairs of variables: how many are further from the model than chance explains, and which the most."""
 
     outside: int
@@ -105,7 +99,7 @@ class TwoWay:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Readable):
     """The verdict. It is based on sample_uniques, two_way and unseen_pairs; the others are only reported.
 
     unseen_pairs: of as many people drawn from the model as the file has (or MARGIN_RECORDS), the number with a pair of
@@ -182,7 +176,7 @@ def check_count(observed: float, drawn: NDArray[np.float64]) -> Check:
     """Compare a count with those of the simulated files."""
     ordered, k = np.sort(drawn), left_out(len(drawn))
     low, high = float(ordered[k - 1]), float(ordered[-k])
-    return Check(observed, Predicted(float(drawn.mean()), (low, high)), low <= observed <= high)
+    return Check(observed, Estimate(float(drawn.mean()), (low, high)), low <= observed <= high)
 
 
 def check_unseen(unseen: NDArray[np.float64]) -> Check:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data import count_cells
+from keyhole.diagnostics.laws import Estimate
 from keyhole.kernels.state import Records
+from keyhole.readable import Readable
 from keyhole.risk.diagnosis import diagnose
-from keyhole.risk.fit import Predicted
 from keyhole.risk.measures import Measure, measure
 from keyhole.sampling import OnProgress, run_chains
 from keyhole.seeds import HALF_SAMPLE, make_seeds
@@ -26,13 +27,13 @@ TIME_SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class SelfCheck:
+class SelfCheck(Readable):
     """half: number of records fitted; uniques: those alone in the half; observed, predicted: tau1 and tau2."""
 
     half: int
     uniques: int
     observed: dict[str, float]
-    predicted: dict[str, Predicted]
+    predicted: dict[str, Estimate]
     ok: bool
     message: str
 
@@ -66,7 +67,7 @@ def check_half(
         half=len(chosen),
         uniques=len(unique),
         observed=observed,
-        predicted={name: Predicted(found[name].mean, found[name].interval) for name in found},
+        predicted={name: Estimate(found[name].mean, found[name].interval) for name in found},
         ok=ok,
         message=explain(len(chosen), len(unique), observed["tau1"], found["tau1"], ok, grade != "not converged"),
     )

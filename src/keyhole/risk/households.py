@@ -14,10 +14,33 @@ from numpy.typing import NDArray
 
 from keyhole.diagnostics.laws import LEVEL, envelope, interval
 from keyhole.kernels.state import Floats, Integers
+from keyhole.readable import Readable
 from keyhole.risk.measures import Risk, limit_records
 from keyhole.sampling import Trace
 
 COLUMNS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
+
+
+@dataclass(frozen=True)
+class HouseholdCount(Readable):
+    """An expected number of households."""
+
+    mean: float
+    interval: tuple[float, float]
+    level: float = LEVEL
+
+
+@dataclass(frozen=True)
+class Households(Readable):
+    """The block `households` of the summary."""
+
+    column: str
+    households: int
+    mean_size: float
+    largest: int
+    with_sample_unique: int
+    with_population_unique: HouseholdCount
+    with_match: HouseholdCount
 
 
 @dataclass(frozen=True)
@@ -40,18 +63,11 @@ class HouseholdRisk:
         """Return the household's risk for each record, by the name of the column in records.csv."""
         return {f"household_{name}": values[self.household] for name, values in self.risk.items()}
 
-    def describe(self, column: str) -> dict[str, Any]:
-        """Return the block `households`."""
+    def describe(self, column: str) -> Households:
+        """Return the block of the summary."""
         size = np.bincount(self.household)
-        return {
-            "column": column,
-            "households": len(size),
-            "mean_size": float(size.mean()),
-            "largest": int(size.max()),
-            "with_sample_unique": self.with_unique,
-            "with_population_unique": _describe(self.expected["r1"], self.pooled),
-            "with_match": _describe(self.expected["r2"], self.pooled),
-        }
+        found = (_describe(self.expected[name], self.pooled) for name in ("r1", "r2"))
+        return Households(column, len(size), float(size.mean()), int(size.max()), self.with_unique, *found)
 
 
 def find_household_risk(household: Integers, unique_record: Integers, risk: Risk, trace: Trace | None) -> HouseholdRisk:
@@ -83,6 +99,5 @@ def _combine(drawn: NDArray[Any], place: NDArray[np.intp], households: int) -> N
     return combined
 
 
-def _describe(expected: Floats, pooled: bool) -> dict[str, Any]:
-    low, high = interval(expected) if pooled else envelope(expected)
-    return {"mean": float(expected.mean()), "interval": [low, high], "level": LEVEL}
+def _describe(expected: Floats, pooled: bool) -> HouseholdCount:
+    return HouseholdCount(float(expected.mean()), interval(expected) if pooled else envelope(expected))

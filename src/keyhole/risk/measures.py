@@ -17,6 +17,7 @@ from keyhole.data import CellCounts
 from keyhole.diagnostics.laws import LEVEL, TAILS, Bins, Interval, Law, envelope, interval
 from keyhole.diagnostics.series import finite, monte_carlo_error
 from keyhole.kernels.state import Floats
+from keyhole.readable import Readable
 from keyhole.risk.advice import Grade
 from keyhole.risk.diagnosis import Diagnosis, certain_diagnosis
 from keyhole.sampling import Trace
@@ -26,7 +27,7 @@ ERRORS = 2.0
 
 
 @dataclass(frozen=True)
-class Expected:
+class Expected(Readable):
     """E(tau | parameters): its distribution reflects only the uncertainty of the parameters."""
 
     mean: float
@@ -35,7 +36,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Readable):
     """A risk of the file. The interval is predictive: it includes the uncertainty of who else is in the population.
 
     pooled: whether chains agree, so that the interval is over all draws; otherwise it is the envelope over chains.

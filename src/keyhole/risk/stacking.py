@@ -18,6 +18,7 @@ from keyhole.diagnostics.groups import Group
 from keyhole.diagnostics.laws import Estimate
 from keyhole.diagnostics.series import array_stats
 from keyhole.kernels.state import Floats, Integers, Records, Rules
+from keyhole.readable import Readable
 from keyhole.sampling.costs import EXACT_STEPS, cell_cost, exact_steps
 from keyhole.sampling.events import Events, describe_cells
 from keyhole.sampling.predict import Scratch, predict
@@ -46,7 +47,7 @@ NOTE = "if chains were weighted by how well they predict the records: a sensitiv
 
 
 @dataclass(frozen=True)
-class Stacking:
+class Stacking(Readable):
     """Weights of the chains, in order, and tau1 and tau2 with these weights.
 
     records: number used; draws: number used of each chain; unreliable: share of records, averaged over chains, whose

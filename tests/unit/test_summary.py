@@ -1,0 +1,156 @@
+"""summary.json is written from a typed value and read back into it; what is not one is refused."""
+
+import hashlib
+import json
+from dataclasses import is_dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+
+import keyhole
+from keyhole.errors import OutputError
+from keyhole.readable import ReadableModel
+from keyhole.results.folder import MANIFEST
+from keyhole.summary import Summary
+
+CASES = ("plain", "rules", "certain", "one chain", "households", "self check", "missing")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> dict[str, keyhole.Assessment]:
+    """A result of each kind."""
+    rng = np.random.default_rng(4)
+    frame = pl.DataFrame({name: rng.integers(0, 4, 60) for name in "ABCD"})
+    frame = frame.with_columns(A=frame["A"].clip(upper_bound=2 + frame["B"]), H=pl.int_range(60) // 3, W=pl.lit(5.0))
+    wide = frame.with_columns(W=3.0 + pl.int_range(60) % 2)
+    blank = frame.with_columns(pl.when(pl.int_range(60) % 7 > 0).then(pl.col("C")).alias("C"))
+    rules = tmp_path_factory.mktemp("rules") / "rules.yaml"
+    rules.write_text("impossible:\n  - {A: [3], B: [0]}\n")
+    options = {
+        "plain": (frame, {}),
+        "rules": (frame, {"zeros": rules}),
+        "certain": (frame, {"population": 60}),
+        "one chain": (frame, {"chains": 1}),
+        "households": (wide, {"household": "H", "weight": "W", "population": None}),
+        "self check": (frame, {"self_check": True}),
+        "missing": (blank, {"missing": "model"}),
+    }
+    assert tuple(options) == CASES
+    common = {"population": 400, "chains": 2, "max_sweeps": 60, "seed": 2}
+    return {
+        name: keyhole.assess(data, list("ABCD"), **{**common, **more}, workers=2)
+        for name, (data, more) in options.items()
+    }
+
+
+@pytest.fixture
+def summary(results) -> Summary:
+    return results["plain"].summary
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_read_is_what_was_written(results, case):
+    written = results[case].summary
+    read = Summary.read(written.to_json())
+    assert case == "certain" or read == written  # NaN equals nothing
+    assert read.to_json() == written.to_json()
+    assert read.convergence.diagnosis.verdict == results[case].diagnosis.verdict
+    grades = {"certain": "converged", "one chain": "not converged"}
+    assert read.convergence.grade == grades.get(case, read.convergence.grade)
+    assert np.isinf(read.convergence.rhat) == (case == "one chain")
+    assert np.isnan(read.convergence.rhat) == (case == "certain")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fields_are_attributes_and_items(results, case):
+    def compare(value, plain):
+        if isinstance(plain, dict):
+            assert list(value) == list(plain)
+            for name in plain:
+                # A mapping has a method of that name.
+                attribute = "key_variables" if name == "keys" else name
+                if is_dataclass(value) or isinstance(value, ReadableModel):
+                    assert getattr(value, attribute) is value[name]
+                compare(value[name], plain[name])
+        elif isinstance(plain, list):
+            for part, plain_part in zip(value, plain, strict=True):
+                compare(part, plain_part)
+        elif plain is None:
+            assert value is None or not np.isfinite(value)
+        else:
+            assert value == plain
+            assert type(value) is type(plain)
+
+    compare(results[case].summary, json.loads(results[case].summary.to_json()))
+
+
+def test_a_field_that_does_not_apply_is_absent(results):
+    plain, missing = (results[name].summary for name in ("plain", "missing"))
+    assert "undecided" in missing["input"]
+    assert "undecided" not in plain["input"]
+    assert plain["input"].get("undecided", "none") == "none"
+    with pytest.raises(KeyError):
+        plain["input"]["undecided"]
+    assert "by_chain" not in results["certain"].summary["convergence"]
+    assert "workers" not in plain["settings"]
+    with pytest.raises(TypeError):
+        plain["tau1"] = None
+    with pytest.raises(ValueError, match="frozen"):
+        plain.tau1 = None
+
+
+def change(text: str, path: str, value: object) -> str:
+    content = json.loads(text)
+    *above, last = path.split(".")
+    block = content
+    for name in above:
+        block = block[int(name) if isinstance(block, list) else name]
+    if value is None:
+        del block[last]
+    else:
+        block[last] = value
+    return json.dumps(content)
+
+
+WRONG = [
+    ("surprise", 1),
+    ("input.surprise", 1),
+    ("input.key_variables", ["A"]),
+    ("tau1.surprise", 1),
+    ("convergence.gates.0.surprise", 1),
+    ("settings.surprise", 1),
+    ("version", None),
+    ("tau1.mean", None),
+    ("convergence.verdict", None),
+    ("input.rows", "60"),
+    ("input.rows", 60.5),
+    ("input.keys", "A,B"),
+    ("tau1.mean", "12"),
+    ("tau1.interval", [1.0]),
+    ("tau1.pooled", 1),
+    ("convergence.grade", "perfect"),
+    ("convergence.groups", {}),
+    ("fit", []),
+    ("settings.chains", -1),
+    ("seconds", [1.0]),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), WRONG)
+def test_what_is_no_summary_is_refused(summary, path, value):
+    with pytest.raises(ValueError, match=r"validation error"):
+        Summary.read(change(summary.to_json(), path, value))
+
+
+def test_a_foreign_summary_is_one_line(results, tmp_path):
+    """Also one whose hash is right."""
+    results["plain"].save(tmp_path / "r")
+    manifest = json.loads((tmp_path / "r" / MANIFEST).read_text())
+    for text in ("", "{}", "[]", "\0", change(results["plain"].summary.to_json(), "tau1.mean", "12")):
+        (tmp_path / "r" / "summary.json").write_text(text)
+        manifest["outputs"]["summary.json"] = hashlib.sha256(text.encode()).hexdigest()
+        (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest))
+        with pytest.raises(OutputError, match="is damaged: run the assessment again") as caught:
+            keyhole.load(tmp_path / "r")
+        assert "\n" not in str(caught.value)
