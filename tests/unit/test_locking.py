@@ -6,11 +6,15 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import polars as pl
 import pytest
 
+import keyhole
 from keyhole.errors import OutputError
 from keyhole.files import LOCK, locked
+from keyhole.sampling.checkpoint import remove_checkpoint
 
 HOLD = "import sys, time, pathlib; from keyhole.files import locked\nwith locked(pathlib.Path(sys.argv[1])):\n"
 
@@ -42,6 +46,49 @@ def test_a_second_process_is_told_who_holds_the_folder_and_a_dead_one_holds_noth
         process.wait()
         process.stdout.close()
     assert not (folder / LOCK).exists()
+
+
+def test_a_checkpoint_belongs_to_one_run(tmp_path):
+    """Whoever comes second with the same `checkpoint` is refused at once, whether it is a process or a thread."""
+    folder = tmp_path / "checkpoint"
+    frame = pl.DataFrame({"A": [1, 2, 3, 4, 4] * 4, "B": [1, 2] * 10, "C": list(range(20))})
+    sampled = []
+
+    def assess(**options):
+        keyhole.assess(frame, "A,B,C", 400, allow_identifier="C", chains=2, max_sweeps=30, checkpoint=folder, **options)
+
+    process = hold(folder)
+    try:
+        with pytest.raises(OutputError, match=f"in use by process {process.pid} .*another folder with `checkpoint`"):
+            assess(on_progress=sampled.append)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert sampled == []
+
+    def ask_again(event):
+        if not sampled:
+            sampled.append(event)
+            with ThreadPoolExecutor(1) as pool, pytest.raises(OutputError, match=f"in use by process {os.getpid()} "):
+                pool.submit(assess).result()
+
+    assess(on_progress=ask_again)
+    assert sampled
+    assert sorted(path.name for path in folder.iterdir()) == ["a"]
+    (folder / LOCK).touch()  # as a killed run leaves it
+    remove_checkpoint(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_that_a_run_holds_is_not_removed(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "head.json").touch()
+    with locked(tmp_path):
+        remove_checkpoint(tmp_path)
+    assert (tmp_path / "a" / "head.json").exists()
+    remove_checkpoint(tmp_path)
+    assert not tmp_path.exists()
 
 
 def test_what_was_made_and_stayed_empty_goes_away(tmp_path):

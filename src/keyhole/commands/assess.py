@@ -119,13 +119,10 @@ def command(
     from keyhole import assess
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import print_json, print_note, print_summary, silenced
-    from keyhole.files import locked
-    from keyhole.results.folder import CHECKPOINT, check_output, sweep_staging
+    from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.sampling.workers import stoppable
 
-    check_output(folder)
-    with stoppable(), locked(folder), silenced():
-        sweep_staging(folder)
+    with stoppable(), reserve(folder), silenced():
         with show_progress(quiet or as_json) as on_progress:
             assessment = assess(
                 source,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keyhole.errors import OutputError
-from keyhole.files import sync
+from keyhole.files import locked, sync
 
 SIDES = ("a", "b")
 HEAD = "head.json"
@@ -152,11 +152,13 @@ def remove_generation(folder: Path, side: str) -> None:
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Delete both generations and the folder."""
-    for side in SIDES:
-        remove_generation(folder, side)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+    """Delete both generations and the folder, unless a run holds it."""
+    if folder.is_dir():
+        with contextlib.suppress(OSError, OutputError):
+            with locked(folder, "checkpoint"):
+                for side in SIDES:
+                    remove_generation(folder, side)
+            folder.rmdir()
 
 
 def _write_arrays(place: Path, name: str, arrays: Arrays) -> Stored:

@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keyhole._version import __version__
 from keyhole.errors import KeyholeError, OutputError
+from keyhole.files import locked
 from keyhole.kernels.state import State
 from keyhole.sampling.chain import ChainState, make_generator
 from keyhole.sampling.checkpoint import (
@@ -332,3 +334,15 @@ class Checkpointer:
             remove_generation(self.folder, self.next_side)
             self.fresh = False
         return True
+
+
+@contextmanager
+def open_checkpointer(
+    folder: Path | None, problem: Problem, settings: Settings, report: Report
+) -> Iterator[Checkpointer | None]:
+    """Hold the folder for one run; whoever comes second is told who holds it."""
+    if folder is None:
+        yield None
+        return
+    with locked(folder, "checkpoint"):
+        yield Checkpointer(folder, problem, settings, report)
