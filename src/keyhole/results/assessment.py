@@ -38,8 +38,8 @@ class Assessment:
         Expected number of correct matches.
     records : polars.DataFrame
         One row for each row of the input, as records.csv.
-    summary : dict
-        As summary.json.
+    summary : Summary
+        As summary.json; blocks and fields are attributes and items.
     diagnosis : Diagnosis
         Whether the chains have converged, and what that rests on.
     draws : dict of str to numpy.ndarray
