@@ -105,6 +105,7 @@ def assess(
     count: str | None = None,
     bands: Mapping[str, Any] | None = None,
     user_missing: Literal["keep", "blank"] = "keep",
+    na: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | None = None,
@@ -148,6 +149,9 @@ def assess(
         For numeric keys, limits or the width of bands, as in ``{"AGE": "5y"}``.
     user_missing
         Whether codes that SPSS, Stata or SAS files declare missing are categories ("keep") or blank.
+    na
+        Texts that mean missing in the keys, in place of NA, N/A, NaN, NULL and a point; the empty text always does. A
+        category of the codebook never does.
     on_progress
         Called with a `Progress` or `Notice` while chains run.
     executor
@@ -173,7 +177,7 @@ def assess(
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(settings, **options)
-    reading = SourceOptions(query, count, bands, user_missing)
+    reading = SourceOptions(query, count, bands, user_missing, na)
     microdata = read_microdata(
         source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
     )

@@ -38,6 +38,14 @@ class SettingsBlock(Settings, ReadableModel):
     """Every option of a run but where it ran, which changes no number."""
 
 
+class MissingBlock(ReadableModel):
+    """Texts that mean missing; by key, the number of rows that have one, other than the empty text, and which."""
+
+    texts: list[str]
+    found: dict[str, int]
+    met: dict[str, list[str]]
+
+
 class InputBlock(ReadableModel):
     """What was read, and what it was taken to be. `keys` of a mapping is a method, hence the other name."""
 
@@ -57,6 +65,7 @@ class InputBlock(ReadableModel):
     count: str | None
     bands: dict[str, str]
     user_missing: Literal["keep", "blank"]
+    na: MissingBlock | None = None
     dropped: int
 
 

@@ -13,7 +13,7 @@ JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in P
 OPTIONS = frozenset((
     "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "csv", "drop_contradictions",
     "estimator", "estimators", "fail_above", "false_discovery", "fraction", "household", "internal", "json", "keys",
-    "levels", "max_sweeps", "mc_draws", "missing", "model", "order", "out", "population", "possible", "prior",
+    "levels", "max_sweeps", "mc_draws", "missing", "model", "na", "order", "out", "population", "possible", "prior",
     "profiles", "query", "quiet", "raw_labels", "replicates", "resume", "sample", "sample_size", "scheduler", "seed",
     "self_check", "target_ess", "time_limit", "title", "url", "user_missing", "weight", "workers", "zeros",
 ))  # fmt: skip

@@ -473,3 +473,48 @@ def test_gzip_that_is_no_table(tmp_path, monkeypatch):
         read(str(path), "A")
     path.write_bytes(gzip.compress(b"A,B\n1,2\n") + gzip.compress(b"1,3\n2,3\n"))
     assert read(str(path), "A,B").rows == 3
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "csv.gz", "parquet", "db", "sav"])
+def test_texts_that_mean_missing_are_blank_in_every_format(here, tmp_path, kind):
+    frame = pl.DataFrame({"AGE": ["30", "NA", "41", " na "] * 5, "SEX": ["f", "m", ".", "NULL", "m"] * 4})
+    told = {} if kind == "frame" else {"missing": "drop"}
+    source = frame if kind == "frame" else write(frame, tmp_path, kind)
+    found = read_microdata(frame, "AGE,SEX", missing="drop") if not told else read(source, "AGE,SEX", **told)
+    assert [variable.categories for variable in found.variables] == [("30", "41"), ("f", "m")]
+    assert (found.rows, len(found.codes), found.reading["dropped"]) == (20, 6, 14)
+    assert found.reading["na"]["found"] == {"AGE": 10, "SEX": 8}
+    assert found.reading["na"]["met"] == {"AGE": ["NA", "na"], "SEX": [".", "NULL"]}
+
+
+def test_a_declared_category_is_never_missing(here, tmp_path):
+    frame = pl.DataFrame({"A": ["NA", "x", "NaN", ""] * 5, "B": ["u", "v"] * 10})
+    found = read_microdata(frame, "A,B", {"A": ["x", "NA"]})
+    assert found.variables[0].categories == ("x", "NA", BLANK)
+    assert found.reading["na"]["found"] == {"A": 5}
+    source = write(frame, tmp_path, "sav", variable_value_labels={"A": {"NA": "Namibia"}})
+    assert read(source, "A,B").variables[0].labels == ("Namibia", "x", "(blank)")
+
+
+def test_the_texts_that_mean_missing_are_chosen():
+    frame = pl.DataFrame(
+        {"A": ["NA", "-", "x", "Na", "inf"] * 5, "B": [1, 2, 3, 4, 5] * 5, "H": ["NA", "."] * 12 + ["."]}
+    )
+
+    def categories(na):
+        return read_microdata(frame, "A,B", options=SourceOptions(na=na), household="H").variables[0].categories
+
+    assert categories(None) == ("-", "Na", "inf", "x", BLANK)
+    assert categories(["-", " Na "]) == ("NA", "inf", "x", BLANK)
+    assert categories([""]) == categories([]) == ("-", "NA", "Na", "inf", "x")
+    household = read_microdata(frame, "A,H", household="H").extra.household
+    assert len(np.unique(household)) == 2
+    for wrong in ("NA", [1]):
+        with pytest.raises(SettingsError, match="`na`"):
+            categories(wrong)
+
+
+def test_numbers_with_texts_that_mean_missing_are_banded():
+    frame = pl.DataFrame({"AGE": ["3.0", "NA", "17", "28"] * 5, "B": [1, 2] * 10})
+    found = read_microdata(frame, "AGE,B", options=SourceOptions(bands={"AGE": "0,15"}))
+    assert found.variables[0].categories == ("0-14", "15+", BLANK)

@@ -6,6 +6,7 @@ import re
 import polars as pl
 import pytest
 
+import keyhole
 from keyhole.cli import main
 from keyhole.data import SourceOptions, inspect_source
 from keyhole.errors import InputError, SettingsError
@@ -172,3 +173,75 @@ def test_assess_and_zeros_read_databases(people, tmp_path, capsys, monkeypatch):
     assert json.loads(out)["contradicting_rows"]
     status, out, _ = call(capsys, "zeros", "suggest", *database)
     assert status == 0
+
+
+@pytest.fixture
+def from_r(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "AGE,SEX\n" + "30,f\nNA,m\n41,NULL\n30,NA\n" * 6
+    (tmp_path / "r.csv").write_text(text)
+    return "r.csv"
+
+
+TAKEN = "AGE: 6 values 'NA'; SEX: 12 values 'NA', 'NULL' are taken as missing (--na)"
+BOTH = {"AGE": 6, "SEX": 12}
+
+
+def test_inspect_says_what_is_missing(from_r, capsys):
+    status, out, err = call(capsys, "inspect", from_r)
+    assert (status, err) == (0, f"keyhole: {TAKEN}.\n")
+    _, out, _ = call(capsys, "inspect", from_r, "--json")
+    found = json.loads(out)
+    assert found["na"]["found"] == BOTH
+    assert [(variable["kind"], variable["blank"]) for variable in found["variables"]] == [
+        ("whole numbers", 6),
+        ("text", 12),
+    ]
+    status, out, err = call(capsys, "inspect", from_r, "--na", "", "--json")
+    found = json.loads(out)
+    assert (status, err, found["na"]) == (0, "", {"texts": [""], "found": {}, "met": {}})
+    assert found["variables"][0]["blank"] == 0
+
+
+def test_assess_says_what_is_missing(from_r, tmp_path, capsys):
+    command = ("assess", from_r, "--keys", "AGE,SEX", "--fraction", "1", "--missing", "drop")
+    status, out, err = call(capsys, *command)
+    assert (status, err) == (0, "")
+    assert TAKEN in re.sub(r"\s+", " ", out)
+    source = json.loads((tmp_path / "r.keyhole" / "summary.json").read_text())["input"]
+    assert (source["na"]["found"], source["dropped"], source["used"]) == (BOTH, 18, 6)
+    assert "NULL" not in (tmp_path / "r.keyhole" / "report.html").read_text(encoding="utf-8")
+    assert keyhole.load(tmp_path / "r.keyhole").summary.input.na.found == BOTH
+    (tmp_path / "run.yaml").write_text('na: ["", "NULL"]\n')
+    status, out, err = call(capsys, *command, "--config", "run.yaml", "--json", "--out", "second")
+    found = json.loads(out)["input"]
+    assert (found["na"]["texts"], found["na"]["found"], found["dropped"]) == (["", "NULL"], {"SEX": 6}, 6)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_other_commands_say_what_is_missing(from_r, tmp_path, capsys, ending):
+    source = f"r.{ending}"
+    if ending == "parquet":
+        pl.read_csv(from_r, infer_schema=False).write_parquet(source)
+    (tmp_path / "rules.yaml").write_text("impossible:\n  - {AGE: [30], SEX: [m]}\n")
+    for command in (
+        ("zeros", "check", "rules.yaml", source, "--keys", "AGE,SEX"),
+        ("compare", source, "--keys", "AGE,SEX", "--population", "50", "--estimators", "pitman"),
+        (
+            "validate",
+            source,
+            "--keys",
+            "AGE,SEX",
+            "--sample-size",
+            "8",
+            "--replicates",
+            "1",
+            "--estimators",
+            "pitman",
+        ),
+    ):
+        status, out, err = call(capsys, *command, *(("--workers", "1") if command[0] == "validate" else ()))
+        assert status == 0, err
+        assert f"keyhole: {TAKEN}.\n" in err
+        assert "taken as missing" not in out
+    assert json.loads((tmp_path / "r.validate" / "validation.json").read_text())["na"]["found"] == BOTH

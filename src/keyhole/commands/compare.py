@@ -10,7 +10,7 @@ import click
 
 from keyhole.commands import flags
 from keyhole.commands.flags import add, choose_source, given, settings_flags, take_reading
-from keyhole.commands.screen import print_json, print_table, with_interval
+from keyhole.commands.screen import print_json, print_na, print_table, with_interval
 from keyhole.evaluation.comparison import Given, Guess, Outcome, describe_estimator
 from keyhole.words import as_flags, number
 
@@ -142,6 +142,8 @@ def command(
     data = prepare(source, **given(options), reading=reading)
     on_start = None if quiet or as_json else lambda name: click.echo(f"{name} ...", err=True)
     outcomes = run_estimators(data, chosen, on_start, **given(settings))
+    if not quiet:
+        print_na(data.na)
     if csv_file is not None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(table_rows(outcomes))
@@ -149,7 +151,9 @@ def command(
     if as_json:
         sample = data.sample
         counts = {"records": sample.records, "population": sample.population, "sample_uniques": sample.uniques}
-        print_json({"input": counts, "estimators": [describe_outcome(outcome) for outcome in outcomes]})
+        print_json(
+            {"input": {**counts, "na": data.na}, "estimators": [describe_outcome(outcome) for outcome in outcomes]}
+        )
     elif not quiet:
         print_outcomes(data, outcomes)
     return 0

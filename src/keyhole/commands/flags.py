@@ -45,6 +45,14 @@ DATABASE = (
         help="Codes that an SPSS, Stata or SAS file declares missing: keep them as categories, since an intruder sees "
         "'not stated' too, or make them blank.  [default: keep]",
     ),
+    click.option(
+        "--na",
+        multiple=True,
+        metavar="TEXT",
+        callback=lambda _context, _parameter, texts: texts or None,
+        help="Text that means missing, unless the codebook lists it; '' for none but empty. May be repeated.  "
+        "[default: NA, N/A, NaN, NULL and .]",
+    ),
 )
 CELLS = (
     click.option(
@@ -57,7 +65,7 @@ CELLS = (
     ),
     click.option("--count", metavar="COL", help="FILE is a table of cells: each row stands for COL records."),
 )
-SOURCE_OPTIONS = ("query", "count", "bands", "user_missing")
+SOURCE_OPTIONS = ("query", "count", "bands", "user_missing", "na")
 
 
 def add(*flags: Decorator) -> Decorator:

@@ -30,7 +30,7 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     """
     source = choose_source(file, url, options["query"])
 
-    from keyhole.commands.screen import print_json
+    from keyhole.commands.screen import print_json, print_na
     from keyhole.data import SourceOptions, inspect_source
 
     found = inspect_source(source, codebook, SourceOptions(**given(options)))
@@ -38,9 +38,10 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
         variables = [asdict(variable) for variable in found.variables]
         for variable in variables:
             variable["categories"] = [{"code": code, "label": label} for code, label in variable["categories"]]
-        print_json({"rows": found.rows, "variables": variables})
+        print_json({"rows": found.rows, "variables": variables, "na": found.na})
     else:
         _print(found)
+    print_na(found.na)
     return 0
 
 

@@ -57,6 +57,25 @@ def print_note(message: str) -> None:
     click.echo(f"keyhole: {as_flags(message)}", err=True)
 
 
+def describe_na(block: Mapping[str, Any]) -> str:
+    """Say which values are taken as missing; empty if there are none."""
+    parts = [
+        f"{name}: {plural(count, 'value')} {', '.join(map(repr, block['met'][name]))}"
+        for name, count in block["found"].items()
+    ]
+    if not parts:
+        return ""
+    more = f"; and in {plural(len(parts) - SHOWN_VARIABLES, 'more column')}" if len(parts) > SHOWN_VARIABLES else ""
+    verb = "is" if list(block["found"].values()) == [1] else "are"
+    return f"{'; '.join(parts[:SHOWN_VARIABLES])}{more} {verb} taken as missing (`na`)"
+
+
+def print_na(block: Mapping[str, Any]) -> None:
+    """Print on standard error what is taken as missing, if anything is."""
+    if block["found"]:
+        print_note(f"{describe_na(block)}.")
+
+
 def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
     """Print a table that fits the terminal: short columns keep their width, long ones are folded."""
     lines = list(body)
@@ -136,6 +155,8 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         found.append(("Keys left out", f"{ignored}: one category, so it cannot distinguish records"))
     if source.bands:
         found.append(("Bands (--band)", "; ".join(f"{name}: {text}" for name, text in source.bands.items())))
+    if source.na is not None and source.na.found:
+        found.append(("Missing values", describe_na(source.na)))
     found += [
         ("Alone in the sample", f"{source.sample_uniques:,}"),
         ("Alone in the population", f"tau1 = {about(summary.tau1)}{describe_error(summary.tau1)}"),

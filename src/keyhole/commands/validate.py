@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.commands import flags
 from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags, take_reading
-from keyhole.commands.screen import print_json, print_table
+from keyhole.commands.screen import print_json, print_na, print_table
 from keyhole.words import as_flags, number
 
 
@@ -99,4 +99,5 @@ def command(
         print_json(result)
     elif not quiet:
         print_scores(result, folder)
+        print_na(result["na"])
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, add, choose_source, take_reading
-from keyhole.commands.screen import print_json, print_table
+from keyhole.commands.screen import print_json, print_na, print_table
 from keyhole.words import percent, plural
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ def _read(
     if keys is None and codebook is None:
         raise click.UsageError("give --keys A,B,C or a --codebook.")
     names = keys or tuple(read_codebook(codebook))
-    return read_microdata(source, names, codebook, allow_identifier, options=take_reading(options))
+    found = read_microdata(source, names, codebook, allow_identifier, options=take_reading(options))
+    print_na(found.reading["na"])
+    return found
 
 
 def _read_rules(rules: Path, data: "Microdata") -> "Zeros":

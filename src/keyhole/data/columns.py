@@ -21,17 +21,21 @@ class SourceOptions:
     count: column with the number of records that each row represents, in a table of cells.
     bands: lower limits or width by numeric key, as text or list.
     user_missing: whether codes that SPSS, Stata or SAS files declare missing are categories (keep) or blank.
+    na: texts that mean missing, in place of the default (`na.DEFAULT`); the empty text always does.
     """
 
     query: str | None = None
     count: str | None = None
     bands: Mapping[str, Any] | None = None
     user_missing: Literal["keep", "blank"] = "keep"
+    na: Sequence[str] | None = None
 
     def check(self, keys: Sequence[str]) -> None:
         """Refuse options that contradict the keys."""
         if self.user_missing not in ("keep", "blank"):
             raise SettingsError("`user_missing` should be 'keep' or 'blank'")
+        if self.na is not None and (isinstance(self.na, str) or not all(isinstance(text, str) for text in self.na)):
+            raise SettingsError("`na` should be a list of texts that mean missing, for instance ['NA', '-']")
         if self.count is not None and self.count in keys:
             raise InputError(
                 f"`count` {self.count}: it is one of the keys; a count column does not distinguish records: "

@@ -23,6 +23,7 @@ from keyhole.data.categories import (
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions, is_name
 from keyhole.data.database import is_url
+from keyhole.data.na import blank_keys, choose_texts
 from keyhole.data.source import read_table
 from keyhole.data.variables import BLANK, Table, Variable
 from keyhole.errors import InputError
@@ -58,10 +59,11 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Inspection:
-    """All variables of a source, in its order."""
+    """All variables of a source, in its order. na: what is taken as missing, as `input.na` in summary.json."""
 
     rows: int
     variables: tuple[Inspected, ...]
+    na: Mapping[str, Any]
 
 
 def inspect_source(
@@ -75,12 +77,16 @@ def inspect_source(
     book = read_codebook(codebook)
     found: list[Inspected] = []
     rows = 0
+    na: dict[str, Any] = {"texts": list(choose_texts(options.na)), "found": {}, "met": {}}
     for table in _parts(source, options):
         rows = max(rows, table.frame.height)
-        for name in table.frame.columns:
+        frame, here = blank_keys(table, table.frame.columns, book, options.na)
+        na["found"] |= here["found"]
+        na["met"] |= here["met"]
+        for name in frame.columns:
             variable = book.get(name) or table.labels.get(name)
-            found.append(_inspect(table.frame[name], table.titles.get(name, ""), variable, table.where))
-    return Inspection(rows, tuple(found))
+            found.append(_inspect(frame[name], table.titles.get(name, ""), variable, table.where))
+    return Inspection(rows, tuple(found), na)
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:

@@ -16,6 +16,7 @@ from keyhole.data.categories import encode_column, is_blank, read_counts
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions, check_keys
 from keyhole.data.design import check_extra_columns, name_extra_columns
+from keyhole.data.na import blank_keys
 from keyhole.data.source import read_table
 from keyhole.data.variables import Microdata, Table, Variable
 from keyhole.errors import CodebookError, InputError
@@ -51,12 +52,13 @@ def read_microdata(
     others += [] if options.count is None else [options.count]
     table = read_table(source, list(dict.fromkeys([*names, *others])), options)
     row_records = None if options.count is None else read_counts(table.frame[options.count], table.where)
-    present = np.ones(table.frame.height, dtype=np.bool_)
+    frame, na = blank_keys(table, names, book, options.na)
+    present = np.ones(frame.height, dtype=np.bool_)
     for name in names if missing == "drop" else ():
-        present &= ~is_blank(table.frame[name])
+        present &= ~is_blank(frame[name])
     records = _count_records(table, present, row_records)
     rows = np.flatnonzero(present)
-    frame = table.frame.filter(pl.Series(present)) if len(rows) < len(present) else table.frame
+    frame = frame.filter(pl.Series(present)) if len(rows) < len(present) else frame
     encoded = []
     for name in names:
         column, categories, labels = frame[name], book.get(name), table.labels.get(name)
@@ -88,6 +90,7 @@ def read_microdata(
             "count": options.count,
             "bands": {name: entry.text for name, entry in bands.items()},
             "user_missing": options.user_missing,
+            "na": na,
             "dropped": dropped,
         },
     )

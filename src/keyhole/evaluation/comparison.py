@@ -66,7 +66,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Given:
-    """The data in the form for `assess` and, as `sample`, in that for the classical estimators."""
+    """The data in the form for `assess` and, as `sample`, in that for the classical estimators.
+
+    na: which texts were taken as missing.
+    """
 
     source: Any
     keys: str | Sequence[str]
@@ -78,6 +81,7 @@ class Given:
     allow_identifier: Sequence[str] = ()
     missing: Literal["category", "drop", "model"] = "category"
     reading: SourceOptions = field(default_factory=SourceOptions)
+    na: Mapping[str, Any] = field(default_factory=dict)
 
 
 def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] = ESTIMATORS) -> tuple[str, ...]:
@@ -134,8 +138,8 @@ def prepare(
     if not microdata.variables:
         raise InputError("all keys have a single category, so records do not differ: add keys.")
     sample = make_sample(microdata, size, rules)
-    names = tuple(allow_identifier)
-    return Given(source, keys, size, codebook, zeros, sample, drop_contradictions, names, missing, reading)
+    names, na = tuple(allow_identifier), microdata.reading["na"]
+    return Given(source, keys, size, codebook, zeros, sample, drop_contradictions, names, missing, reading, na)
 
 
 def run_estimators(
@@ -170,6 +174,7 @@ def compare(
     count: str | None = None,
     bands: Mapping[str, Any] | None = None,
     user_missing: Literal["keep", "blank"] = "keep",
+    na: Sequence[str] | None = None,
     on_start: Callable[[str], None] | None = None,
     settings: Settings | None = None,
     **options: Unpack[Options],
@@ -182,7 +187,7 @@ def compare(
         As in `assess`.
     estimators
         Names, as a list or separated by commas; all of docs/estimators.md if not given.
-    drop_contradictions, allow_identifier, query, count, bands, user_missing
+    drop_contradictions, allow_identifier, query, count, bands, user_missing, na
         As in `assess`.
     on_start
         Called with the name of each estimator before it runs.
@@ -200,7 +205,7 @@ def compare(
         If no estimator can use the input.
     """
     chosen = make_settings(settings, **options)
-    reading = SourceOptions(query, count, bands, user_missing)
+    reading = SourceOptions(query, count, bands, user_missing, na)
     given = prepare(
         source,
         keys,

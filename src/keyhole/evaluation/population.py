@@ -18,6 +18,7 @@ from keyhole.data.bands import read_bands
 from keyhole.data.categories import encode_column, is_blank, read_counts
 from keyhole.data.columns import SourceOptions, check_keys, find_columns
 from keyhole.data.microdata import band_column
+from keyhole.data.na import blank_keys, blank_na
 from keyhole.data.opening import open_file
 from keyhole.data.source import read_table
 from keyhole.data.variables import Table
@@ -32,13 +33,17 @@ FIRST_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Population:
-    """The keys of all people. frame: one column for each key; variables: the keys with their categories."""
+    """The keys of all people.
+
+    frame: one column for each key; variables: the keys with their categories; na: which texts were taken as missing.
+    """
 
     where: str
     frame: pl.LazyFrame
     variables: tuple[Variable, ...]
     people: int
     fingerprint: str
+    na: Mapping[str, Any]
 
     @property
     def codebook(self) -> dict[str, Any]:
@@ -73,9 +78,11 @@ def open_population(
         if opened is not None and opened.kind == "parquet" and plain:
             frame = pl.scan_parquet(source, glob=False)
             find_columns(frame.collect_schema().names(), names, where)
-            frame, fingerprint = frame.select(names), opened.fingerprint
+            fingerprint = opened.fingerprint
+            declared = {name: variable.categories for name, variable in book.items()}
+            frame, na = blank_na(frame.select(names), reading.na, declared)
         else:
-            table, book = _read_people(source, names, book, reading, drop)
+            table, book, na = _read_people(source, names, book, reading, drop)
             frame = table.frame.lazy()
             fingerprint = table.fingerprint or hashlib.sha256(table.frame.write_csv().encode()).hexdigest()
         people = int(frame.select(pl.len()).collect().item())
@@ -87,19 +94,20 @@ def open_population(
             variables.append(variable)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
-    return Population(where, frame, tuple(variables), people, fingerprint)
+    return Population(where, frame, tuple(variables), people, fingerprint, na)
 
 
 def _read_people(
     source: Path | str, names: Sequence[str], book: Mapping[str, Variable], reading: SourceOptions, drop: bool
-) -> tuple[Table, dict[str, Variable]]:
+) -> tuple[Table, dict[str, Variable], dict[str, Any]]:
     """Read the keys, apply bands, and repeat rows by their counts so that each is one person."""
     table = read_table(source, names if reading.count is None else (*names, reading.count), reading)
-    kept = np.ones(table.frame.height, np.bool_)
+    frame, na = blank_keys(table, names, book, reading.na)
+    kept = np.ones(frame.height, np.bool_)
     for name in names if drop else ():
-        kept &= ~is_blank(table.frame[name])
+        kept &= ~is_blank(frame[name])
     rows = np.flatnonzero(kept)
-    frame = table.frame[rows]
+    frame = frame[rows]
     books = {**table.labels, **book}
     for name, bands in read_bands(reading.bands).items():
         column, books[name] = band_column(frame[name], table, book.get(name), bands, rows)
@@ -107,7 +115,7 @@ def _read_people(
     if reading.count is not None:
         people = read_counts(table.frame[reading.count], table.where)[rows]
         frame = frame[np.repeat(np.arange(len(rows)), people)]
-    return replace(table, frame=frame.select(names)), books
+    return replace(table, frame=frame.select(names)), books, na
 
 
 def draw_sample(population: Population, size: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:

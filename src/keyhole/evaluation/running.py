@@ -139,7 +139,7 @@ def validate(
         if on_finished is not None:
             on_finished(finished, replicates)
     everything = [found for found in known.values() if found is not None]
-    result = score(everything, population.people, sample_size, names)
+    result = score(everything, population.people, sample_size, names) | {"na": dict(population.na)}
     write_text(json_text(result), out / RESULT)
     write_text(draw_plot(result), out / PLOT)
     return result
