@@ -82,7 +82,6 @@ def test_a_codebook_names_categories(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"1,2\n{CANARY},3\n", "add a header"),
         (f'A,"B\n{CANARY},3\n', "unbalanced quotes"),
         (f"A,A\n{CANARY},3\n", "2 columns named 'A'"),
         ("", "is empty"),
@@ -245,3 +244,55 @@ def test_other_commands_say_what_is_missing(from_r, tmp_path, capsys, ending):
         assert f"keyhole: {TAKEN}.\n" in err
         assert "taken as missing" not in out
     assert json.loads((tmp_path / "r.validate" / "validation.json").read_text())["na"]["found"] == BOTH
+
+
+ROWS = "married,f,35,{c}0\nsingle,m,17,{c}1\nmarried,m,41,{c}2\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "married,f,35,{c}\n" + ROWS,
+        "married,f,{c},{c}\n" + ROWS,
+        "{c};17;3\n{c}1;17;4\n",
+        "1,2\n{c},3\n",
+        '"{c}"\n"{c}"\nx\n',
+    ],
+)
+def test_a_first_row_that_is_a_record_is_never_shown(tmp_path, capsys, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text(text.replace("{c}", CANARY))
+    status, out, err = call(capsys, "inspect", "x.csv")
+    assert status == 0
+    assert err.startswith("keyhole: x.csv: its first row looks like a record, not names: add a header line")
+    assert err.count("\n") == 1
+    assert "V1" in out
+    assert "--keys" not in out
+    status, shown, _ = call(capsys, "inspect", "x.csv", "--json")
+    found = json.loads(shown)
+    assert found["named"] is False
+    assert [variable["name"] for variable in found["variables"]] == [
+        f"V{j + 1}" for j in range(len(found["variables"]))
+    ]
+    status, _, refused = call(capsys, "assess", "x.csv", "--keys", "AGE,V1", "--population", "100")
+    assert status == 1
+    assert "its first row looks like a record, not names: add a header line" in refused
+    for told in (out, err, shown, refused):
+        assert not re.search(f"{CANARY}|married|35|17", told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "STATE,SEX,AGE\n" + "married,f,35\nsingle,m,17\n",
+        "COUNTRY,SEX,2020\nno,f,1\nse,m,2\n",  # one year among names
+        "WALK,BUS,WHO\nWALK,,a\n,BUS,b\nWALK,BUS,a\n",  # boxes named after their value
+        "STATE,SEX\nmarried,f\nsingle,m\nSTATE,SEX\nmarried,m\n",  # two files joined
+        "sex,other\nf,other\nm,none\n",  # a name that is a value as well
+    ],
+)
+def test_real_names_are_shown(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    found = inspect_source(tmp_path / "x.csv")
+    assert found.named
+    assert [variable.name for variable in found.variables] == text.split("\n")[0].split(",")

@@ -30,7 +30,7 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     """
     source = choose_source(file, url, options["query"])
 
-    from keyhole.commands.screen import print_json, print_na
+    from keyhole.commands.screen import print_json, print_na, print_note
     from keyhole.data import SourceOptions, inspect_source
 
     found = inspect_source(source, codebook, SourceOptions(**given(options)))
@@ -38,10 +38,15 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
         variables = [asdict(variable) for variable in found.variables]
         for variable in variables:
             variable["categories"] = [{"code": code, "label": label} for code, label in variable["categories"]]
-        print_json({"rows": found.rows, "variables": variables, "na": found.na})
+        print_json({"rows": found.rows, "variables": variables, "na": found.na, "named": found.named})
     else:
         _print(found)
     print_na(found.na)
+    if not found.named:
+        print_note(
+            f"{source}: its first row looks like a record, not names: add a header line that names the columns. "
+            "Here they are called V1, V2, ..., and that row is left out."
+        )
     return 0
 
 
@@ -59,7 +64,7 @@ def _print(found: "Inspection") -> None:
         print_table(("Variable", "Label and named categories"), labels)
     keys = [variable.name for variable in found.variables if variable.looks_like == "key"]
     click.echo(f"{plural(found.rows, 'row')}, {plural(len(found.variables), 'variable')}.")
-    if keys:
+    if keys and found.named:
         click.echo(
             "Keys are what an intruder could know about a person. Remove from this list what no intruder can know:\n"
             f"  --keys {','.join(keys)}"

@@ -7,6 +7,8 @@ quotes; if a quote is not at the start of a value, the csv module checks every r
 
 import csv
 import io
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -15,10 +17,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.data.columns import find_columns
+from keyhole.data.columns import find_columns, is_name
 from keyhole.data.opening import OpenedFile
-from keyhole.data.variables import Table
+from keyhole.data.variables import BLANK, Table
 from keyhole.errors import InputError
+from keyhole.files import NUMBER
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 16
@@ -69,19 +72,28 @@ def _chunks(source: Path | bytes) -> Iterator[bytes]:
             yield chunk
 
 
-def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
+def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None, without_names: bool = False) -> Table:
     """Return the wanted columns (None: all named ones) as text, in that order; blank values are null."""
     source = _source(opened)
     try:
         with _text(source) as text:
             sample = text.read(SAMPLE)
         # The last line may be incomplete: drop it if there is another.
-        delimiter = find_delimiter(sample[: sample.rfind("\n") + 1] or sample, wanted or ())
+        sample = sample[: sample.rfind("\n") + 1] or sample
+        delimiter = find_delimiter(sample, wanted or ())
         header = [name.strip() for name in next(_lines(source, delimiter), [])]
         if not any(header):
             raise InputError(f"{opened.path} has no header: its first line must name the columns.")
         if len(header) > MOST_COLUMNS:
             raise InputError(f"{opened.path} has more than {MOST_COLUMNS:,} columns: save only the keys.")
+        named = not looks_like_record(header, sample, delimiter)
+        if not named and without_names:
+            header = [f"V{place}" for place in range(1, len(header) + 1)]
+        elif not named and not set(wanted or ()) & set(header):
+            raise InputError(
+                f"{opened.path}: its first row looks like a record, not names: "
+                "add a header line that names the columns."
+            )
         names = [name for name in header if name] if wanted is None else list(wanted)
         positions = find_columns(header, names, str(opened.path))
         frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
@@ -92,7 +104,7 @@ def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
         raise InputError(f"{opened.path} is not a readable table: {error}.") from None
     frame = frame if kept is None else frame.filter(kept)
     chosen = frame[:, : len(names)].rename(dict(zip(frame.columns, names, strict=False)))
-    return Table(str(opened.path), tuple(header), chosen, opened.fingerprint)
+    return Table(str(opened.path), tuple(header), chosen, opened.fingerprint, named=named)
 
 
 def find_delimiter(sample: str, keys: Sequence[str]) -> str:
@@ -107,6 +119,32 @@ def find_delimiter(sample: str, keys: Sequence[str]) -> str:
         return (len(set(keys) & set(header)), alike, len(header))
 
     return max(DELIMITERS, key=fitness)
+
+
+def looks_like_record(header: Sequence[str], sample: str, delimiter: str) -> bool:
+    """Whether at least half of the names are numbers, values that recur in their columns, or duplicates.
+
+    Duplicates alone prove nothing, nor does one name that recurs among several. A column of one value is not
+    considered, since a box to tick is often named after its value, nor are lines that repeat the header, as in files
+    joined end to end.
+    """
+    filled = [place for place, name in enumerate(header) if name]
+    if not all(is_name(header[place]) for place in filled):
+        return False
+    columns: list[set[str]] = [set() for _ in header]
+    for line in itertools.islice(csv.reader(io.StringIO(sample), delimiter=delimiter), 1, None):
+        values = [value.strip() for value in line]
+        if len(header) > 1 and values == list(header):
+            continue
+        for column, value in zip(columns, values, strict=False):
+            column.add(value)
+    numbers = {place for place in filled if NUMBER.fullmatch(header[place])}
+    recurring = {place for place in filled if header[place] in columns[place] and len(columns[place] - {BLANK}) > 1}
+    if not numbers and len(recurring) < min(2, len(filled)):
+        return False
+    times = Counter(header)
+    twice = {place for place in filled if times[header[place]] > 1}
+    return 2 * len(numbers | recurring | twice) >= len(filled)
 
 
 def _source(opened: OpenedFile) -> Path | bytes:

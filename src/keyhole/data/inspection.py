@@ -59,11 +59,15 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Inspection:
-    """All variables of a source, in its order. na: what is taken as missing, as `input.na` in summary.json."""
+    """All variables of a source, in its order.
+
+    na: what is taken as missing, as `input.na` in summary.json; named: as in `Table`.
+    """
 
     rows: int
     variables: tuple[Inspected, ...]
     na: Mapping[str, Any]
+    named: bool = True
 
 
 def inspect_source(
@@ -76,17 +80,17 @@ def inspect_source(
     options.check(())
     book = read_codebook(codebook)
     found: list[Inspected] = []
-    rows = 0
+    rows, named = 0, True
     na: dict[str, Any] = {"texts": list(choose_texts(options.na)), "found": {}, "met": {}}
     for table in _parts(source, options):
-        rows = max(rows, table.frame.height)
+        rows, named = max(rows, table.frame.height), named and table.named
         frame, here = blank_keys(table, table.frame.columns, book, options.na)
         na["found"] |= here["found"]
         na["met"] |= here["met"]
         for name in frame.columns:
             variable = book.get(name) or table.labels.get(name)
             found.append(_inspect(frame[name], table.titles.get(name, ""), variable, table.where))
-    return Inspection(rows, tuple(found), na)
+    return Inspection(rows, tuple(found), na, named)
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
@@ -94,17 +98,17 @@ def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
     if is_url(source) or not isinstance(source, str | Path):
         yield read_table(source, None, options)
         return
-    names = [name for name in read_table(source, (), options).header if name]
+    names = [name for name in read_table(source, (), options, without_names=True).header if name]
     if not all(map(is_name, names)):
         raise InputError(f"{source}: its first line is not a header; look for unbalanced quotes.")
-    # Numbers on the first line are values, which must not be shown.
+    # Numbers as names are values, which must not be shown: the table was saved from one without a header.
     if 2 * sum(NUMBER.fullmatch(name) is not None for name in names) >= len(names):
         raise InputError(f"{source}: its first line does not name the columns; add a header.")
     if len(names) > MOST_VARIABLES:
         raise InputError(f"{source} has more than {MOST_VARIABLES:,} variables, too many to inspect: save fewer.")
     place, size = 0, FIRST_COLUMNS
     while place < len(names):
-        table = read_table(source, names[place : place + size], options)
+        table = read_table(source, names[place : place + size], options, without_names=True)
         yield table
         place += size
         size = max(FIRST_COLUMNS, VALUES_AT_ONCE // max(table.frame.height, 1))

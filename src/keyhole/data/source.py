@@ -15,8 +15,11 @@ from keyhole.data.variables import Table
 from keyhole.errors import InputError, SettingsError
 
 
-def read_table(source: Any, wanted: Sequence[str] | None, options: SourceOptions) -> Table:
-    """Return the wanted columns, or all of them for None."""
+def read_table(source: Any, wanted: Sequence[str] | None, options: SourceOptions, without_names: bool = False) -> Table:
+    """Return the wanted columns, or all of them for None.
+
+    without_names: name columns V1, V2, ... if the first line of a text file looks like a record, rather than refuse it.
+    """
     if is_url(source) or options.query is not None:
         if not is_url(source) or options.query is None:
             raise SettingsError("a database needs both its address (`url` sqlite:///survey.db) and a `query`")
@@ -25,7 +28,7 @@ def read_table(source: Any, wanted: Sequence[str] | None, options: SourceOptions
         return _read_dataframe(source, wanted)
     opened = open_file(Path(source))
     if opened.kind == "text":
-        return read_delimited(opened, wanted)
+        return read_delimited(opened, wanted, without_names)
     if opened.kind == "parquet":
         return _read_parquet(opened, wanted)
     return read_statistical(opened, wanted, options.user_missing == "keep")

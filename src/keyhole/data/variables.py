@@ -83,6 +83,7 @@ class Table:
     fingerprint: SHA-256 of the bytes, None for a dataframe or a query.
     titles: variable labels; labels: value labels, as a codebook.
     user_missing: codes that the file declares missing, such as "refused" or "not stated".
+    named: false if the first line looks like a record; the columns are then called V1, V2, ...
     """
 
     where: str
@@ -92,3 +93,4 @@ class Table:
     titles: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, Variable] = field(default_factory=dict)
     user_missing: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    named: bool = True
