@@ -4,11 +4,12 @@
     python -m benchmarks.verdicts --only ny_adults_1000 --seeds 12
     python -m benchmarks.verdicts --table               the table of docs/convergence.md, from what has been run
 
-A line of JSON is appended for each run; the same command again goes on where it was. The long run of a file has a seed
-of its own and goes on until it has LONGER times the effective draws that a verdict needs. Distances are in predictive
-standard deviations of the long run. The ends of the interval of tau1 are whole counts, so they are also compared with
-one count allowed: where the standard deviation is below 2.5, one count is more than 0.4 of it. `health` and `workers`
-are read from the folder that populations.py writes.
+A line of JSON is appended for each run to benchmarks/output, which is not committed because it has the risk of every
+record; the same command again goes on where it was. The long run of a file has a seed of its own and goes on until it
+has LONGER times the effective draws that a verdict needs. Distances are in predictive standard deviations of the long
+run. The ends of the interval of tau1 are whole counts, so they are also compared with one count allowed: where the
+standard deviation is below 2.5, one count is more than 0.4 of it. `health` and `workers` are read from the folder that
+populations.py writes.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from keyhole.risk import diagnose, summarise_risk
 from keyhole.sampling import run_chains
 from keyhole.settings import Settings
 
-RESULTS = ROOT / "benchmarks" / "results" / "verdicts.jsonl"
+RESULTS = ROOT / "benchmarks" / "output" / "verdicts.jsonl"
 POPULATIONS = ROOT.parent / "populations"
 LONGER = 10
 LONG_SEED = 1_000
@@ -135,6 +136,7 @@ def run_all(only: Iterable[str], seeds: int) -> None:
             for seed in wanted:
                 long = seed == LONG_SEED
                 row = {"file": name, **run(sample, prior, seed, 100 * (LONGER if long else 1), "10m" if long else "5m")}
+                RESULTS.parent.mkdir(exist_ok=True)
                 with RESULTS.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(
