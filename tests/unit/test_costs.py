@@ -1,0 +1,49 @@
+"""What work costs is said once: every plan that is made of sizes follows the same prices."""
+
+import ast
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+import keyhole
+from keyhole.kernels.freeze import Draw
+from keyhole.kernels.state import Records, no_rules
+from keyhole.risk import attribution
+from keyhole.sampling import costs, predictive
+
+ROOT = Path(keyhole.__file__).parent
+
+
+def test_prices_are_defined_in_one_module():
+    defined = {
+        (path.relative_to(ROOT).as_posix(), node.name)
+        for room in ("sampling", "risk")
+        for path in (ROOT / room).glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("_cost")
+    }
+    assert defined == {("sampling/costs.py", "sweep_cost"), ("sampling/costs.py", "cell_cost")}
+
+
+def test_a_dearer_sweep_pays_for_more_replicates(monkeypatch):
+    draw = Draw(np.ones(1), np.ones((4, 1)), np.zeros((3, 4)), np.ones(2), np.ones(1))
+    trace = SimpleNamespace(draws=((draw,),), sweeps=1_800, starts=(1,))
+    records = Records(np.zeros((20_000, 2), np.int32), np.full(20_000, 2), np.array([0, 2, 4]))
+    before = predictive.count_replicates(trace, records, 0, no_rules())
+    monkeypatch.setattr(predictive, "sweep_cost", lambda *sizes: 1.5 * costs.sweep_cost(*sizes))
+    after = predictive.count_replicates(trace, records, 0, no_rules())
+    assert predictive.FEWEST_REPLICATES < before < after < predictive.MOST_REPLICATES
+
+
+def test_a_dearer_sweep_pays_for_more_draws_of_the_attribution(monkeypatch):
+    codes = np.zeros((1_000, 5))
+    posterior = SimpleNamespace(
+        draws=((None,),), available=(1, 1_000), zeros=None, microdata=SimpleNamespace(codes=codes)
+    )
+    trace = SimpleNamespace(sweeps=1_000, starts=(1, 5), thin=5)
+    monkeypatch.setattr(attribution, "estimate_work", lambda *_: 1.2e7)
+    before = len(attribution.choose_draws(posterior, None, (), trace))
+    monkeypatch.setattr(attribution, "sweep_cost", lambda *sizes: 1.5 * costs.sweep_cost(*sizes))
+    after = len(attribution.choose_draws(posterior, None, (), trace))
+    assert attribution.FEWEST_DRAWS < before < after < attribution.MOST_DRAWS
