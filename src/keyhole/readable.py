@@ -41,6 +41,7 @@ class ReadableModel(BaseModel, Readable):
         """Return the text of the file: null stands for NaN and infinities."""
         return json_text(self)
 
+    # A mapping yields its keys; pydantic's own iterator yields pairs.
     def __iter__(self) -> Iterator[str]:  # type: ignore[override]
         return iter(self._items())
 

@@ -13,7 +13,7 @@ HALF_SAMPLE = 1_001
 """The half of the self-check, and the seed of its run."""
 
 RELEASE = 1_002
-"""Cell probabilities of a coarser release, by kept draw."""
+"""Cell probabilities of a coarser release, by stored draw."""
 
 MARGINS = 1_003
 """Records whose margins the model check compares."""

@@ -74,7 +74,7 @@ class ZerosBlock(ReadableModel):
 
     p0: mean probability of the impossible cells under the model before they are excluded, none when nothing was
     sampled; left_out: records that contradicted a rule and were left out; words: the first rules, each with
-    words_declared: whether it names nothing but categories of a codebook, which tell nothing of the records.
+    words_declared: whether it names nothing but categories of a codebook, which reveal nothing of the records.
     """
 
     rules: int
@@ -227,7 +227,7 @@ def explain_risk(
 
 
 MOST_RULES = 100
-"""Rules told in words."""
+"""Most rules written out in words."""
 
 RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 

@@ -98,7 +98,7 @@ def write_results(assessment: Assessment, folder: Path) -> None:
                 folder.chmod(0o700)
                 for name in (*OUTPUTS, MANIFEST):
                     os.replace(staging / name, folder / name)
-                # A report for the owner, asked for later, tells of the result that has just been replaced.
+                # A report for the owner, asked for later, shows the result that has just been replaced.
                 (folder / INTERNAL_REPORT).unlink(missing_ok=True)
                 sync(folder)
                 if assessment.diagnosis.converged:
@@ -182,7 +182,7 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
 
 def _refuse_strangers(folder: Path) -> None:
     """Refuse a folder that holds something else, or that others could write to."""
-    # A lock that is there before a run tells of one that was killed, perhaps between two files of its results.
+    # A lock that is there before a run belongs to a run that was killed, perhaps between two files of its results.
     ours = {CHECKPOINT, LOCK, *(OUTPUTS if (folder / LOCK).exists() else ())}
     strangers = [path for path in folder.iterdir() if path.name not in ours and not _is_staging(path, folder)]
     if strangers and not _is_result(folder):

@@ -340,7 +340,7 @@ class Checkpointer:
 def open_checkpointer(
     folder: Path | None, problem: Problem, settings: Settings, report: Report
 ) -> Iterator[Checkpointer | None]:
-    """Hold the folder for one run; whoever comes second is told who holds it."""
+    """Hold the folder for one run; a second one is refused with the name of the holder."""
     if folder is None:
         yield None
         return
