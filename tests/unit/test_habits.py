@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 
 
 def read_yaml(path: Path) -> Any:
@@ -69,6 +70,15 @@ def test_workflows_run_the_tests_that_scripts_run():
     for name in ("tests", "dependencies"):
         assert commands(jobs("tests.yml")[name])[-1] == f"python -m pytest {wanted}"
     assert "./scripts/check" in commands(jobs("tests.yml")["check"])
+
+
+def test_where_tests_decide_a_browser_must_be_there():
+    assert "export CI=true" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "chromium" in (ROOT / "scripts" / "test").read_text(encoding="utf-8")
+    systems = {entry["os"] for entry in jobs("tests.yml")["tests"]["strategy"]["matrix"]["include"]}
+    assert systems == set(jobs("tests.yml")["tests"]["strategy"]["matrix"]["os"])
+    for name in ("tests", "dependencies"):
+        assert jobs("tests.yml")[name]["env"]["CHROMIUM"]
 
 
 def test_hooks_run_what_the_check_runs():
@@ -141,10 +151,10 @@ def test_the_versions_that_scripts_install_are_within_the_bounds():
         if not line.startswith("#"):
             name, version = line.split(" ;")[0].split("==")
             pins.setdefault(name, []).append(version)
-    for line in PROJECT["dependencies"]:
+    for line in [*PROJECT["dependencies"], *SETTINGS["dependency-groups"]["dev"]]:
         requirement = Requirement(line)
-        assert pins[requirement.name]
-        for version in pins[requirement.name]:
+        assert pins[requirement.name.lower()]
+        for version in pins[requirement.name.lower()]:
             assert version in requirement.specifier, line
 
 

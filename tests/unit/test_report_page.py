@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ from keyhole.report import make_content
 from keyhole.report.figures import Scale, element, tick_words, ticks
 from keyhole.report.render import TEMPLATES, content_json, make_environment, render
 from keyhole.words import clean_name, number, one_in, percent, two_digits
-from tests.unit.report_results import KEYS, Observed, by_chain, interval, make_draws, make_result
+from tests.unit.report_results import Observed, by_chain, interval, make_draws, make_result
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VOID = {"meta", "br", "img", "link", "input", "base", "hr"}
@@ -375,30 +374,3 @@ def test_chains_apart_are_named():
         {"chains": [1, 2], "tau1": interval(38.0), "tau2": interval(97.0), "stacking": None}
     ]
     assert make_content(result).convergence.groups == ()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Any:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("no Chromium here")
-    with playwright.sync_playwright() as running:
-        chromium = running.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.mark.parametrize("width", [1280, 400])
-def test_a_browser_shows_it_without_complaint(browser, tmp_path, width):
-    """No complaint about the policy, no request, no sideways scrolling, and the style is in force."""
-    (tmp_path / "r.html").write_text(render(make_content(make_result(), internal=True)), encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("request", lambda request: complaints.append(request.url) if not request.url.startswith("file:") else None)
-    page.goto(f"file://{tmp_path}/r.html")
-    assert complaints == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).fontWeight") == "600"
-    assert set(KEYS) <= set(page.locator("#variables th bdi").all_inner_texts())
-    page.close()
