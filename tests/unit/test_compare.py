@@ -2,13 +2,23 @@
 
 import csv
 import json
+import re
 
 import polars as pl
 import pytest
 
 from keyhole.cli import main
 from keyhole.errors import SettingsError
-from keyhole.evaluation.comparison import ESTIMATORS, choose_estimators, prepare, run_estimator
+from keyhole.evaluation.comparison import (
+    ESTIMATORS,
+    Guess,
+    Outcome,
+    choose_estimators,
+    prepare,
+    run_estimator,
+    run_estimators,
+)
+from keyhole.sampling import Progress
 from tests.unit.formats import write
 
 CLASSICAL_ONLY = "loglinear-main,loglinear-two-way,individual-risk,pitman,zayatz,dankar,k-anonymity"
@@ -75,7 +85,7 @@ def test_a_failing_estimator_is_a_line(run):
         file.write("A,B,C\n" + rows)
     status, out, _ = run("--population", "3000", "--estimators", "slide-negative-binomial,zayatz")
     assert status == 0
-    assert "FAILED: the slide model needs cells with two records" in " ".join(out.split())
+    assert "not estimable: the slide model needs cells with two records" in " ".join(out.split())
     assert "zayatz" in out
 
 
@@ -144,3 +154,94 @@ def test_only_our_models_take_missing_answers(run, tmp_path):
     assert (status, ours["error"]) == (0, None)
     assert ours["tau1"]["mean"] > 0
     assert pitman["error"] == "it needs every answer: make missing ones a category, or drop their records."
+
+
+def print_at_80(run, monkeypatch, outcomes):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("keyhole.evaluation.comparison.run_estimators", lambda *_, **__: outcomes)
+    status, out, _ = run("--population", "3000")
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 80
+    return out
+
+
+TAU1, TAU2 = Guess(12.0, (9.0, 15.0)), Guess(30.0, (25.0, 35.0))
+
+
+def outcome(name, tau1=TAU1, tau2=TAU2, **rest):
+    return Outcome(name, tau1, tau2, 25.0, **rest)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+def test_one_line_for_each_estimator_at_80_columns(run, monkeypatch, scale):
+    """Also where numbers are too long for tau1 and tau2 side by side."""
+    guess = Guess(12.0 * scale, (9.0 * scale, 15.0 * scale))
+    outcomes = [outcome(name, guess, guess, details={"rules": "ignored"}) for name in ESTIMATORS]
+    out = print_at_80(run, monkeypatch, outcomes)
+    for name in ESTIMATORS:
+        lines = [line for line in out.splitlines() if line.strip().startswith(f"{name} ")]
+        assert len(lines) == (1 if scale == 1.0 else 2)
+        assert all(f"({9 * scale:,.0f} to {15 * scale:,.0f})" in line for line in lines), lines
+
+
+def test_what_is_no_estimate_is_marked(run, monkeypatch):
+    out = print_at_80(
+        run,
+        monkeypatch,
+        [
+            outcome("hdp-adaptive", details={"grade": "converged"}),
+            outcome("hdp-paper", converged=False, details={"grade": "not converged"}),
+            outcome("mixed-5", converged=False, details={"grade": "usable"}),
+            outcome("loglinear-main", Guess(44.0), Guess(50.0), details={"b1": 9.0, "b2": 1.0}),
+            outcome("loglinear-two-way", Guess(10.0), Guess(20.0), details={"b1": -9.0, "b2": 1.0}),
+            outcome("pitman", Guess(5.0), Guess(6.0), details={"rules": "ignored"}),
+            outcome("zayatz", Guess(5.0), Guess(6.0), details={"rules": "ignored"}),
+            outcome("slide-negative-binomial", Guess(), Guess(), error="its equations have no solution."),
+        ],
+    )
+    for line in (
+        r"hdp-adaptive +12 \(9 to 15\) ",
+        r"hdp-paper \* +9 to 15 +25 to 35 ",
+        r"mixed-5 \+ +12 \(9 to 15\) ",
+        "loglinear-main a +44 ",
+        "loglinear-two-way +10 ",
+        "pitman b +5 ",
+        "zayatz b +5 ",
+        "slide-negative-binomial c +- +- ",
+    ):
+        assert re.search(rf"^ {line}", out, re.M), line
+    notes = " ".join(out.split())
+    for note in (
+        "* NOT CONVERGED within --time-limit: the range over chains, no estimate",
+        "+ usable but not fully converged",
+        "a too simple for this file, so risk is overestimated (B1 = 9.0, B2 = 1.0; above 2)",
+        "b not for this design: ignores the rules (--zeros)",
+        "c not estimable: its equations have no solution.",
+    ):
+        assert notes.count(note) == 1, note
+
+
+def test_methods_that_need_every_answer_are_not_for_this_design(run, tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_text(DATA + "1,,3\n,2,2\n")
+    status, out, _ = run("--population", "3000", "--estimators", "pitman", "--missing", "model")
+    assert status == 0
+    assert "not for this design: it needs every answer" in " ".join(out.split())
+
+
+def test_time_and_progress_are_shown(run):
+    arguments = ("--population", "3000", "--estimators", "mixed-5,pitman", "--max-sweeps", "40", "--chains", "2")
+    _, _, err = run(*arguments, "--time-limit", "20s")
+    lines = err.splitlines()
+    assert lines[0].startswith("Up to 20 s of sampling (--time-limit 20 s for each of 1 model of keyhole")
+    assert "seconds for 1 classical method (60 s each at most)" in lines[0]
+    assert [line for line in lines if " of 2: " in line] == ["1 of 2: mixed-5", "2 of 2: pitman"]
+    assert run(*arguments, "--quiet") == (0, "", "")
+
+
+def test_events_of_our_models_are_passed_on(tmp_path):
+    (tmp_path / "data.csv").write_text(DATA)
+    given = prepare(tmp_path / "data.csv", "A,B,C", population=3000)
+    events = []
+    run_estimators(given, ["mixed-5", "pitman"], None, events.append, max_sweeps=40, chains=2)
+    assert any(isinstance(event, Progress) for event in events)

@@ -1,13 +1,16 @@
 """`keyhole validate`: truth by brute force, the same samples whatever the workers, resume, bad input."""
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from keyhole.cli import main
+from keyhole.commands.validate import print_scores
 from keyhole.data import SourceOptions
 from keyhole.errors import SettingsError
 from keyhole.evaluation import validate
@@ -227,3 +230,71 @@ def test_validate_by_the_command_line(file, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["population"] == 3000
     with pytest.raises(SettingsError, match="'category' or 'drop'"):
         validate(file, KEYS, 100, 1, tmp_path / "p", missing="model")
+
+
+def entry(name, estimates, intervals=None, **rest):
+    intervals = intervals or [None] * len(estimates)
+    both = {
+        field: dict.fromkeys(("tau1", "tau2"), value)
+        for field, value in {"estimates": estimates, "intervals": intervals}.items()
+    }
+    scores = {"bias": 1.0, "rmse": 1.0, "width": 2.0 if intervals[0] else None}
+    scores["coverage"] = 0.5 if intervals[0] else None
+    counts = {"not_converged": 0, "failed": 0, "errors": []}
+    return {"name": name, "seconds": 1.0, "tau1": scores, "tau2": scores, **both, **counts, **rest}
+
+
+def validated(entries, replicates):
+    truth = [10.0] * replicates
+    return {
+        "population": 1000, "sample_size": 100, "replicates": replicates, "sample_uniques": [40] * replicates,
+        "truth": {"tau1": truth, "tau2": truth}, "estimators": entries,
+    }  # fmt: skip
+
+
+def test_what_lies_above_the_frame_is_marked_and_counted():
+    """The frame ends at about three times the truth: one estimate and one interval are above it."""
+    inside = validated([entry("pitman", [12.0, 14.0])], 2)
+    assert "above the frame" not in draw_plot(inside)
+    outside = validated([entry("pitman", [12.0, 14.0]), entry("zayatz", [90.0, 12.0], [[80, 99], [9, 60]])], 2)
+    svg = ElementTree.fromstring(draw_plot(outside))
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert {f"{tau}: 1 above the frame, up to 90" for tau in ("tau1", "tau2")} <= set(texts)
+    triangles = [path.get("fill") for path in svg.iter("{http://www.w3.org/2000/svg}path")]
+    assert sum(fill == "white" for fill in triangles) == 2 + 1
+    assert len(triangles) == 4 + 2
+    circles = list(svg.iter("{http://www.w3.org/2000/svg}circle"))
+    assert len(circles) == 2 * 3 + 2
+
+
+@pytest.mark.parametrize(("replicates", "few"), [(19, True), (20, False)])
+def test_few_samples_say_little_about_coverage(replicates, few, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    entries = [
+        entry("hdp-adaptive", [10.0] * replicates, [[9.0, 11.0]] * replicates, not_converged=3),
+        entry("slide-negative-binomial", [10.0] * replicates),
+    ]
+    print_scores(validated(entries, replicates), Path("a folder"))
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "hdp-adaptive * " in out
+    assert "* hdp-adaptive: 3 not converged" in out
+    words = " ".join(out.split())
+    assert ("19 samples are too few to speak of coverage" in words) == few
+    assert ("50 %" in out) != few
+    if few:
+        assert "Use --replicates 20 or more." in words
+        assert "10 of 19" in out
+    else:
+        assert "In 20 samples coverage has a standard error of 4.9 percentage points." in words
+
+
+def test_no_interval_no_word_about_coverage(capsys):
+    print_scores(validated([entry("pitman", [10.0, 12.0])], 2), Path("out"))
+    assert "speak of coverage" not in capsys.readouterr().out
+
+
+def test_the_time_that_is_left_is_said(run):
+    _, _, err = run(*(part for pair in GOOD.items() for part in pair))
+    assert re.search(r"^1 of 2 replicates, about \d+ s left$", err, re.M)
+    assert err.endswith("2 of 2 replicates\n")

@@ -2,19 +2,29 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import click
 
+from keyhole.classical.catalogue import TIME_LIMIT as CLASSICAL_LIMIT
 from keyhole.commands import flags
 from keyhole.commands.flags import add, choose_source, given, settings_flags, take_reading
-from keyhole.commands.screen import print_json, print_na, print_table, with_interval
-from keyhole.evaluation.comparison import Given, Guess, Outcome, describe_estimator
-from keyhole.words import as_flags, number
+from keyhole.commands.progress import is_compiled, show_progress
+from keyhole.commands.screen import fits, print_json, print_na, print_table, print_text, with_interval
+from keyhole.evaluation.comparison import OURS, TIME_LIMIT, Given, Guess, Outcome, describe_estimator
+from keyhole.sampling import Event, Notice
+from keyhole.settings import make_settings
+from keyhole.words import as_flags, duration, number, plural
 
-TIME_LIMIT = "25s"
+TOO_SIMPLE = 2.0
+GRADES = {
+    "not converged": "NOT CONVERGED within `time_limit`: the range over chains, no estimate",
+    "usable": "usable but not fully converged within `time_limit`",
+}
+FIXED_MARKS = dict(zip(GRADES.values(), "*+", strict=True))
 COLUMNS = (
     "estimator",
     *(f"{tau}_{part}" for tau in ("tau1", "tau2") for part in ("mean", "low", "high")),
@@ -35,45 +45,91 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[list[Any]]:
 
 
 def print_outcomes(given: Given, outcomes: Sequence[Outcome]) -> None:
-    """Print the estimates of every estimator, and what it assumes."""
+    """Print one line for each estimator; marks refer to the footnotes below."""
     sample = given.sample
-    click.echo(
+    print_text(
         f"{sample.uniques:,} of {sample.records:,} records are alone in the sample; "
-        f"the population has {sample.population:,} people.\n"
+        f"the population has {sample.population:,} people."
     )
-    print_table(
-        ("Estimator", "tau1", "tau2", "Seconds", "Assumes"),
-        [
-            (found.name, _estimate(found.tau1), _estimate(found.tau2), f"{found.seconds:.1f}", _remark(found))
-            for found in outcomes
-        ],
+    marks: dict[str, str] = {}
+    names = [_mark(found, given, marks) for found in outcomes]
+    columns = {
+        "tau1": [_estimate(found, found.tau1) for found in outcomes],
+        "tau2": [_estimate(found, found.tau2) for found in outcomes],
+    }
+    seconds = [f"{found.seconds:.1f}" for found in outcomes]
+    together = (("Estimator", *columns, "Seconds"), list(zip(names, *columns.values(), seconds, strict=True)))
+    if fits(*together):
+        print_table(*together)
+    else:
+        for tau, column in columns.items():
+            print_table(("Estimator", tau, "Seconds"), zip(names, column, seconds, strict=True))
+    for note, mark in sorted(marks.items(), key=lambda item: item[1]):
+        print_text(f"{mark}  {as_flags(note)}", "   ")
+    print_text(
+        "In brackets: 95 % intervals. What each estimator assumes, and references: docs/estimators.md, --json or --csv."
     )
-    click.echo("In brackets: 95 % intervals. Definitions and references: docs/estimators.md, --json or --csv.")
 
 
-def _estimate(guess: Guess) -> str:
+def _estimate(outcome: Outcome, guess: Guess) -> str:
     if guess.mean is None:
         return "-"
     if guess.interval is None:
         return number(guess.mean)
+    if outcome.details.get("grade") == "not converged":
+        return f"{number(guess.interval[0])} to {number(guess.interval[1])}"
     return with_interval({"mean": guess.mean, "interval": guess.interval})
 
 
-def _remark(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return as_flags(f"FAILED: {outcome.error}")
-    assumes, _ = describe_estimator(outcome.name)
+def _mark(outcome: Outcome, given: Given, marks: dict[str, str]) -> str:
+    """Return the name with the marks of its footnotes; `marks` maps each footnote to its mark."""
+    own = []
+    for note in _notes(outcome, given):
+        own.append(marks.setdefault(note, FIXED_MARKS.get(note) or _next_letter(marks)))
+    return f"{outcome.name} {','.join(own)}" if own else outcome.name
+
+
+def _next_letter(marks: Mapping[str, str]) -> str:
+    return ascii_lowercase[sum(mark.isalpha() for mark in marks.values())]
+
+
+def _notes(outcome: Outcome, given: Given) -> list[str]:
+    """Return what a reader must know before using the line, from what makes it useless to what qualifies it."""
     details = outcome.details
-    if outcome.converged is False:
-        return f"{assumes}. NOT CONVERGED in its time (--time-limit)"
+    if outcome.error is not None:
+        blanks = given.missing == "model" and outcome.name not in OURS
+        return [f"{'not for this design' if blanks else 'not estimable'}: {outcome.error}"]
+    notes = [note for grade, note in GRADES.items() if details.get("grade") == grade]
     if "below_2" in details:
-        counts = ", ".join(f"{details[f'below_{k}']:,} (k = {k})" for k in (2, 3, 5))
-        return f"{assumes}. Records in cells of fewer than k: {counts}"
+        counts = ", ".join(f"{details[f'below_{k}']:,} in cells of fewer than {k}" for k in (2, 3, 5))
+        notes.append(f"no estimate, but records of the sample: {counts}")
+    elif "rules" in details:
+        notes.append("not for this design: ignores the rules (`zeros`)")
     if "chosen" in details:
-        return f"{assumes}. Here: {details['chosen']}"
-    if details.get("b1") is not None:
-        return f"{assumes}. B1 = {details['b1']:.1f}, B2 = {details['b2']:.1f} (above 2: too simple)"
-    return assumes
+        notes.append(f"takes the estimate of {details['chosen']} here")
+    if (details.get("b1") or 0.0) > TOO_SIMPLE or (details.get("b2") or 0.0) > TOO_SIMPLE:
+        values = f"B1 = {details['b1']:.1f}, B2 = {details['b2']:.1f}"
+        notes.append(f"too simple for this file, so risk is overestimated ({values}; above {TOO_SIMPLE:g})")
+    return notes
+
+
+def describe_time(estimators: Sequence[str], time_limit: float) -> str:
+    """Estimate how long these estimators take together."""
+    ours = sum(name in OURS for name in estimators)
+    theirs = len(estimators) - ours
+    parts = []
+    if ours:
+        compiling = "" if is_compiled() else ", after compiling once (about a minute)"
+        parts.append(
+            f"up to {duration(ours * time_limit)} of sampling (`time_limit` {duration(time_limit)} for each of "
+            f"{plural(ours, 'model')} of keyhole, and some seconds to evaluate it){compiling}"
+        )
+    if theirs:
+        parts.append(
+            f"usually seconds for {plural(theirs, 'classical method')} ({duration(CLASSICAL_LIMIT)} each at most)"
+        )
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 @click.command("compare", short_help="Compare keyhole's estimates with those of other methods.")
@@ -94,7 +150,7 @@ def _remark(outcome: Outcome) -> str:
 @click.option(
     "--time-limit",
     metavar="DURATION",
-    help=f"For each of keyhole's models.  [default: {TIME_LIMIT}]",
+    help=f"For each of keyhole's models.  [default: {TIME_LIMIT:g}s]",
 )
 @add(settings_flags("chains", "seed", "workers", "max_sweeps"))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the table to this file as well.")
@@ -138,10 +194,20 @@ def command(
     chosen = choose_estimators(estimators)
     source = choose_source(file, url, options["query"])
     reading = take_reading(options)
-    settings = {name: options.pop(name) for name in ("time_limit", "chains", "seed", "workers", "max_sweeps")}
+    settings = given({name: options.pop(name) for name in ("time_limit", "chains", "seed", "workers", "max_sweeps")})
     data = prepare(source, **given(options), reading=reading)
-    on_start = None if quiet or as_json else lambda name: click.echo(f"{name} ...", err=True)
-    outcomes = run_estimators(data, chosen, on_start, **given(settings))
+    with show_progress(quiet or as_json) as report:
+        report(Notice(describe_time(chosen, make_settings(**{"time_limit": TIME_LIMIT, **settings}).time_limit)))
+
+        def show_start(name: str) -> None:
+            report(Notice(f"{chosen.index(name) + 1} of {len(chosen)}: {name}"))
+
+        def show_event(event: Event) -> None:
+            # Every model would announce its own memory and time.
+            if not isinstance(event, Notice) or event.warning:
+                report(event)
+
+        outcomes = run_estimators(data, chosen, show_start, show_event, **settings)
     if not quiet:
         print_na(data.na)
     if csv_file is not None:

@@ -25,8 +25,7 @@ PATIENCE_SECONDS = 3.0
 def show_progress(silent: bool) -> Iterator[OnProgress]:
     """Yield what `assess` calls with each event; silence leaves only warnings."""
     console = Console(stderr=True, highlight=False, markup=False)
-    compiled = CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob("*.nbc"))
-    text = PREPARING if compiled else COMPILING
+    text = PREPARING if is_compiled() else COMPILING
     if silent:
         yield _only_warnings(console)
     elif console.is_terminal:
@@ -39,6 +38,11 @@ def show_progress(silent: bool) -> Iterator[OnProgress]:
             yield _lines(console, waiting)
         finally:
             waiting.cancel()
+
+
+def is_compiled() -> bool:
+    """Whether an earlier run has compiled the kernels."""
+    return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob("*.nbc"))
 
 
 def make_table(latest: dict[int, Progress]) -> Table:
@@ -77,10 +81,14 @@ def clock(seconds: float) -> str:
 def _table(live: Live) -> Callable[[Event], None]:
     """Keep the table on a terminal current; notices scroll above it."""
     latest: dict[int, Progress] = {}
+    preparing = live.renderable
 
     def report(event: Event) -> None:
         if isinstance(event, Notice):
             live.console.print(Text(_text(event)), soft_wrap=True)
+            if not event.warning:  # the next model begins
+                latest.clear()
+                live.update(preparing)
             return
         latest[event.chain] = event
         live.update(Group(make_table(latest), Text(describe_whole(event))))

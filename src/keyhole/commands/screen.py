@@ -2,7 +2,7 @@
 
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from keyhole.risk.stacking import Stacking
     from keyhole.summary import ConvergenceBlock, InputBlock, ModelBlock, SettingsBlock, Summary, ZerosBlock
 
-SHORT = 26
+SHORT = 28
+GAP = 3  # spaces between the columns of a table
 SHOWN_VARIABLES = 4
 ENVELOPE = (
     "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
@@ -76,6 +77,18 @@ def print_na(block: Mapping[str, Any]) -> None:
         print_note(f"{describe_na(block)}.")
 
 
+def print_text(text: str, indent: str = "") -> None:
+    """Print a paragraph that fits the terminal; further lines are indented."""
+    width = Console().width
+    click.echo(textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+
+
+def fits(header: Sequence[str], body: Iterable[Sequence[str]]) -> bool:
+    """Whether a table fits the terminal without folding a cell."""
+    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+    return sum(widths) + GAP * len(widths) <= Console().width
+
+
 def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
     """Print a table that fits the terminal: short columns keep their width, long ones are folded."""
     lines = list(body)
@@ -92,7 +105,7 @@ def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> Non
 def print_summary(summary: "Summary", folder: Path | None = None) -> None:
     """Print the answer as a sentence, then how it was found."""
     for sentence in sentences(summary):
-        click.echo(textwrap.fill(sentence, Console().width))
+        print_text(sentence)
     click.echo()
     print_table(("", ""), rows(summary, folder))
     if summary.convergence.modes > 1:

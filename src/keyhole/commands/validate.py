@@ -1,5 +1,7 @@
 """`keyhole validate`."""
 
+import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,12 @@ import numpy as np
 
 from keyhole.commands import flags
 from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags, take_reading
-from keyhole.commands.screen import print_json, print_na, print_table
-from keyhole.words import as_flags, number
+from keyhole.commands.screen import print_json, print_na, print_table, print_text
+from keyhole.evaluation.replicate import PLOT, RESULT
+from keyhole.words import as_flags, duration, number, plural
+
+FEW = 20
+"""In fewer samples than this, correct 95 % intervals would miss less than one truth on average."""
 
 
 def print_scores(result: dict[str, Any], folder: Path) -> None:
@@ -18,22 +24,45 @@ def print_scores(result: dict[str, Any], folder: Path) -> None:
         number(float(np.mean(values)))
         for values in (result["sample_uniques"], result["truth"]["tau1"], result["truth"]["tau2"])
     )
-    click.echo(
-        f"{result['replicates']} samples of {result['sample_size']:,} from {result['population']:,} people. On average "
-        f"{uniques} sample uniques, tau1 = {tau1} and tau2 = {tau2}.\n"
+    print_text(
+        f"{plural(result['replicates'], 'sample')} of {result['sample_size']:,} from {result['population']:,} people. "
+        f"On average {uniques} sample uniques, tau1 = {tau1} and tau2 = {tau2}."
     )
+    entries = result["estimators"]
     for tau in ("tau1", "tau2"):
         body = []
-        for entry in result["estimators"]:
+        for entry in entries:
             bias, rmse, width = (_figure(entry[tau][name]) for name in ("bias", "rmse", "width"))
-            coverage = entry[tau]["coverage"]
-            covered = "-" if coverage is None else f"{100 * coverage:.0f} %"
-            body.append((entry["name"], bias, rmse, covered, width, f"{entry['seconds']:.1f}"))
+            name = entry["name"] + (" *" if _remark(entry) else "")
+            body.append((name, bias, rmse, _coverage(entry, tau), width, f"{entry['seconds']:.1f}"))
         print_table((tau, "Bias", "RMSE", "Coverage", "Width", "Seconds"), body)
-    for entry in result["estimators"]:
-        if entry["not_converged"] or entry["failed"]:
-            click.echo(f"{entry['name']}: {_remark(entry)}")
-    click.echo(f"Coverage and width are those of the 95 % interval. All scores and the plot are in {folder}/.")
+    for entry in entries:
+        if _remark(entry):
+            print_text(f"* {entry['name']}: {_remark(entry)}", "  ")
+    if any(entry[tau]["coverage"] is not None for entry in entries for tau in ("tau1", "tau2")):
+        print_text(describe_coverage(result["replicates"]))
+    print_text(f"All scores are in {folder / RESULT}, estimates against the truth in {folder / PLOT}.")
+
+
+def describe_coverage(replicates: int) -> str:
+    """Say what coverage and width are, and how well so many samples determine coverage."""
+    what = "Coverage and width are those of the 95 % interval."
+    if replicates < FEW:
+        return (
+            f"{what} {plural(replicates, 'sample')} {'is' if replicates == 1 else 'are'} too few to speak of coverage: "
+            f"correct intervals would miss less than one truth on average. Use --replicates {FEW} or more."
+        )
+    error = 100.0 * math.sqrt(0.95 * 0.05 / replicates)
+    return f"{what} In {replicates} samples coverage has a standard error of {error:.1f} percentage points."
+
+
+def _coverage(entry: dict[str, Any], tau: str) -> str:
+    """Write coverage in percent; as a count where a percentage would claim too much."""
+    coverage = entry[tau]["coverage"]
+    if coverage is None:
+        return "-"
+    intervals = sum(interval is not None for interval in entry["intervals"][tau])
+    return f"{100 * coverage:.0f} %" if intervals >= FEW else f"{coverage * intervals:.0f} of {intervals}"
 
 
 def _figure(value: float | None) -> str:
@@ -89,9 +118,14 @@ def command(
     source = choose_source(population, url, options["query"])
     folder = out if out is not None else default_folder(source, ".validate")
     reading = take_reading(options)
+    started, earlier = time.monotonic(), None
 
     def report_finished(finished: int, wanted: int) -> None:
-        click.echo(f"{finished} of {wanted} replicates", err=True)
+        nonlocal earlier
+        earlier = finished - 1 if earlier is None else earlier  # those of an earlier run took no time now
+        left = (time.monotonic() - started) / (finished - earlier) * (wanted - finished)
+        more = f", about {duration(left)} left" if finished < wanted else ""
+        click.echo(f"{finished} of {wanted} replicates{more}", err=True)
 
     on_finished = None if quiet or as_json else report_finished
     result = validate(source, folder=folder, on_finished=on_finished, reading=reading, **given(options))

@@ -14,6 +14,7 @@ from keyhole.api import assess, population_size, read_rules, settle_contradictio
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.data import SourceOptions, read_microdata
 from keyhole.errors import InputError, KeyholeError, NotConvergedWarning, SettingsError
+from keyhole.sampling import OnProgress
 from keyhole.settings import Options, Settings, make_settings
 from keyhole.zeros import RuleSource, Zeros
 
@@ -102,7 +103,7 @@ def describe_estimator(name: str) -> tuple[str, str]:
 
 
 def run_estimator(
-    name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None = None
+    name: str, given: Given, settings: Mapping[str, Any], on_progress: OnProgress | None = None
 ) -> Outcome:
     """Run one estimator; its outcome has the error if it fails."""
     clock = time.perf_counter()
@@ -146,16 +147,17 @@ def run_estimators(
     given: Given,
     estimators: Sequence[str] = ESTIMATORS,
     on_start: Callable[[str], None] | None = None,
+    on_progress: OnProgress | None = None,
     **settings: Any,
 ) -> tuple[Outcome, ...]:
-    """Run the estimators one by one."""
+    """Run the estimators one by one; on_progress: as in `assess`, for keyhole's models."""
     settings = {"time_limit": TIME_LIMIT, **settings}
     make_settings(**settings)
     outcomes = []
     for name in estimators:
         if on_start is not None:
             on_start(name)
-        outcomes.append(run_estimator(name, given, settings))
+        outcomes.append(run_estimator(name, given, settings, on_progress))
     return tuple(outcomes)
 
 
@@ -176,6 +178,7 @@ def compare(
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
     on_start: Callable[[str], None] | None = None,
+    on_progress: OnProgress | None = None,
     settings: Settings | None = None,
     **options: Unpack[Options],
 ) -> tuple[Outcome, ...]:
@@ -191,6 +194,8 @@ def compare(
         As in `assess`.
     on_start
         Called with the name of each estimator before it runs.
+    on_progress
+        Called with a `Progress` or `Notice` while chains of keyhole's models run.
     settings, **options
         As in `assess`, for keyhole's models; with a time limit of 25 s each unless it is given.
 
@@ -219,7 +224,7 @@ def compare(
         reading,
     )
     named = {name: getattr(chosen, name) for name in chosen.model_fields_set - {"missing"}}
-    return run_estimators(given, choose_estimators(estimators), on_start, **named)
+    return run_estimators(given, choose_estimators(estimators), on_start, on_progress, **named)
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:
@@ -238,9 +243,7 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _run_ours(
-    name: str, given: Given, settings: Mapping[str, Any], on_progress: Callable[[Any], None] | None
-) -> dict[str, Any]:
+def _run_ours(name: str, given: Given, settings: Mapping[str, Any], on_progress: OnProgress | None) -> dict[str, Any]:
     # The outcome has `converged` instead of the warning.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
@@ -264,7 +267,7 @@ def _run_ours(
         "converged": found.diagnosis.converged,
         "r1": unique["r1"].to_numpy(),
         "r2": unique["r2"].to_numpy(),
-        "details": {"message": found.diagnosis.message},
+        "details": {"message": found.diagnosis.message, "grade": found.grade},
     }
 
 
