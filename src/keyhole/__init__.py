@@ -32,33 +32,18 @@ if TYPE_CHECKING:
     from keyhole.sampling import Notice, Progress
     from keyhole.settings import Settings
 
-_HOME = {
-    "Assessment": "keyhole.results",
-    "CodebookError": "keyhole.errors",
-    "Diagnosis": "keyhole.risk",
-    "Expected": "keyhole.risk",
-    "Gate": "keyhole.diagnostics.gates",
-    "InputError": "keyhole.errors",
-    "KeyholeError": "keyhole.errors",
-    "Measure": "keyhole.risk",
-    "NotConvergedWarning": "keyhole.errors",
-    "Notice": "keyhole.sampling",
-    "Outcome": "keyhole.evaluation",
-    "OutputError": "keyhole.errors",
-    "Progress": "keyhole.sampling",
-    "ReleaseRisk": "keyhole.risk",
-    "RulesError": "keyhole.errors",
-    "Settings": "keyhole.settings",
-    "SettingsError": "keyhole.errors",
-    "Simulation": "keyhole.demo",
-    "Stopped": "keyhole.errors",
-    "Verdict": "keyhole.risk",
-    "assess": "keyhole.api",
-    "compare": "keyhole.evaluation",
-    "load": "keyhole.results",
-    "simulate": "keyhole.demo",
-    "validate": "keyhole.evaluation",
+_NAMES = {
+    "api": "assess",
+    "demo": "Simulation simulate",
+    "diagnostics.gates": "Gate",
+    "errors": "CodebookError InputError KeyholeError NotConvergedWarning OutputError RulesError SettingsError Stopped",
+    "evaluation": "Outcome compare validate",
+    "results": "Assessment load",
+    "risk": "Diagnosis Expected Measure ReleaseRisk Verdict",
+    "sampling": "Notice Progress",
+    "settings": "Settings",
 }
+_HOME = {name: f"keyhole.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Assessment",

@@ -37,7 +37,7 @@ class Simulation:
 
     population: pl.DataFrame
     sample: pl.DataFrame
-    codebook: dict[str, list[int]]
+    codebook: dict[str, Any]
     truth: dict[str, Any]
 
     def __repr__(self) -> str:
@@ -87,21 +87,25 @@ def simulate(
     rng = np.random.default_rng(chosen.seed)
     codes = draw_population(rng, levels, population, chosen, rules)
     people = pl.DataFrame({name: codes[:, j] + 1 for j, name in enumerate(names)})
-    drawn = people[np.sort(rng.choice(population, size=sample, replace=False))]
+    impossible = 0 if rules is None else rules.impossible_cells
+    further = {"model": chosen.model, "prior": chosen.prior, "seed": chosen.seed, "impossible_cells": impossible}
+    return _draw_sample(rng, people, sample, codebook, further)
+
+
+def _draw_sample(
+    rng: np.random.Generator, people: pl.DataFrame, size: int, codebook: dict[str, Any], further: dict[str, Any]
+) -> Simulation:
+    drawn = people[np.sort(rng.choice(people.height, size=size, replace=False))]
     uniques, tau1, tau2 = count_truth(people, drawn)
     truth = {
-        "population": population,
-        "sample": sample,
-        "keys": names,
+        "population": people.height,
+        "sample": size,
+        "keys": people.columns,
         "sample_uniques": uniques,
         "tau1": tau1,
         "tau2": tau2,
-        "model": chosen.model,
-        "prior": chosen.prior,
-        "seed": chosen.seed,
-        "impossible_cells": 0 if rules is None else rules.impossible_cells,
     }
-    return Simulation(people, drawn, codebook, truth)
+    return Simulation(people, drawn, codebook, truth | further)
 
 
 def check_folder(folder: Path) -> None:
@@ -112,17 +116,13 @@ def check_folder(folder: Path) -> None:
 
 def write_simulation(simulation: Simulation, folder: Path) -> None:
     """Write population.csv, sample.csv, truth.json and codebook.json."""
-    _write_files(simulation, simulation.codebook, simulation.truth, folder)
-
-
-def _write_files(drawn: "Simulation | Demonstration", codebook: Any, truth: dict[str, Any], folder: Path) -> None:
     check_folder(folder)
     with explained(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    write_text(drawn.population.write_csv(), folder / "population.csv")
-    write_text(drawn.sample.write_csv(), folder / "sample.csv")
-    write_text(json_text(codebook), folder / "codebook.json")
-    write_text(json_text(truth), folder / "truth.json")
+    write_text(simulation.population.write_csv(), folder / "population.csv")
+    write_text(simulation.sample.write_csv(), folder / "sample.csv")
+    write_text(json_text(simulation.codebook), folder / "codebook.json")
+    write_text(json_text(simulation.truth), folder / "truth.json")
 
 
 POPULATION = 20_000
@@ -151,24 +151,10 @@ impossible:                                      # combinations that cannot exis
 """
 
 
-@dataclass(frozen=True)
-class Demonstration:
-    """The population, the sample, and the true risks."""
-
-    population: pl.DataFrame
-    sample: pl.DataFrame
-    sample_uniques: int
-    tau1: int
-    tau2: float
-
-
-def make_demonstration(people: int = POPULATION, sample: int = SAMPLE, seed: int = DEMO_SEED) -> Demonstration:
+def make_demonstration(people: int = POPULATION, sample: int = SAMPLE, seed: int = DEMO_SEED) -> Simulation:
     """Draw the country and a simple random sample of it, and compute the true risks."""
     rng = np.random.default_rng(seed)
-    population = draw_people(rng, people)
-    chosen = population[np.sort(rng.choice(people, size=sample, replace=False))]
-    uniques, tau1, tau2 = count_truth(population, chosen)
-    return Demonstration(population, chosen, uniques, tau1, tau2)
+    return _draw_sample(rng, draw_people(rng, people), sample, CODEBOOK, {})
 
 
 def count_truth(population: pl.DataFrame, sample: pl.DataFrame) -> tuple[int, int, float]:
@@ -195,17 +181,3 @@ def draw_people(rng: np.random.Generator, total: int) -> pl.DataFrame:
     region = draw(0.25, 0.22, 0.20, 0.18, 0.15)
     columns = dict(zip(KEYS, (age, marital, work, hours, tenure, rent, region), strict=True))
     return pl.DataFrame({name: value.astype(str) for name, value in columns.items()})
-
-
-def write_demonstration(demonstration: Demonstration, folder: Path) -> None:
-    """Write the same four files, and rules.yaml."""
-    truth = {
-        "population": demonstration.population.height,
-        "sample": demonstration.sample.height,
-        "keys": list(KEYS),
-        "sample_uniques": demonstration.sample_uniques,
-        "tau1": demonstration.tau1,
-        "tau2": demonstration.tau2,
-    }
-    _write_files(demonstration, CODEBOOK, truth, folder)
-    write_text(RULES, folder / "rules.yaml")

@@ -212,9 +212,8 @@ def explain_risk(
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
         _, household = np.unique(design.columns.household[used], return_inverse=True)
-        found = find_household_risk(household.reshape(-1).astype(np.int64), counts.unique_record, risk, trace)
-        households = found.describe(design.household)
-        columns = {**found.columns()}
+        members = household.reshape(-1).astype(np.int64)
+        households, columns = find_household_risk(design.household, members, counts.unique_record, risk, trace)
     return Explanation(
         attribute_risk(posterior, counts.unique_record, risk, trace),
         describe_thresholds(risk),

@@ -170,19 +170,17 @@ def test_household_risk_by_hand(rng):
 
     run = Run()
     run.r1 = run.r2 = r1
-    found = find_household_risk(household, unique, make_risk([0.0] * 4, [0.0] * 4), run)
+    block, columns = find_household_risk("HH", household, unique, make_risk([0.0] * 4, [0.0] * 4), run)
     expected = np.array(
         [[1 - (1 - a) * (1 - b) * (1 - d), c, 0.0] for a, b, c, d in r1.astype(np.float64).reshape(-1, 4)]
     )
-    assert found.risk["r1"] == pytest.approx(expected.mean(axis=0), rel=1e-6)
+    assert columns["household_r1"] == pytest.approx(expected.mean(axis=0)[household], rel=1e-6)
     low, high = np.quantile(expected, [0.025, 0.975], axis=0, method="inverted_cdf")
-    assert found.risk["r2_low"] == pytest.approx(low, rel=1e-6)
-    assert found.risk["r2_high"] == pytest.approx(high, rel=1e-6)
-    assert found.with_unique == 2
-    told = found.describe("HH")
-    assert told["households"] == 3
-    assert (told["largest"], told["mean_size"]) == (3, 2.0)
-    assert told["with_population_unique"]["mean"] == pytest.approx(expected.sum(axis=1).mean(), rel=1e-6)
+    assert columns["household_r2_low"] == pytest.approx(low[household], rel=1e-6)
+    assert columns["household_r2_high"] == pytest.approx(high[household], rel=1e-6)
+    assert (block.column, block.households, block.with_sample_unique) == ("HH", 3, 2)
+    assert (block.largest, block.mean_size) == (3, 2.0)
+    assert block.with_population_unique.mean == pytest.approx(expected.sum(axis=1).mean(), rel=1e-6)
 
 
 def test_households_of_a_run(found):

@@ -51,23 +51,22 @@ def test_households_have_the_envelope_over_chains(rng):
     grade = diagnose(trace).grade
     assert grade == "not converged"
     members = np.arange(UNIQUES) // 3
-    found = find_household_risk(members, np.arange(UNIQUES), summarise_risk(trace, grade), trace)
-    assert not found.pooled
+    block, columns = find_household_risk("HH", members, np.arange(UNIQUES), summarise_risk(trace, grade), trace)
     by_hand = 1.0 - (1.0 - trace.r1.astype(np.float64)).reshape(4, 187, -1, 3).prod(axis=3)
-    told = found.describe("HH")["with_population_unique"]
+    found = block.with_population_unique
     total = by_hand.sum(axis=2)
-    assert told["mean"] == pytest.approx(total.mean(), rel=1e-5)
-    assert tuple(told["interval"]) == pytest.approx(widest([limits(chain) for chain in total]), rel=1e-5)
+    assert found.mean == pytest.approx(total.mean(), rel=1e-5)
+    assert found.interval == pytest.approx(widest([limits(chain) for chain in total]), rel=1e-5)
     for house in (0, 7, 19):
         low, high = widest([limits(chain[:, house]) for chain in by_hand])
-        assert found.risk["r1_low"][house] == pytest.approx(low, rel=1e-5)
-        assert found.risk["r1_high"][house] == pytest.approx(high, rel=1e-5)
+        assert columns["household_r1_low"][3 * house] == pytest.approx(low, rel=1e-5)
+        assert columns["household_r1_high"][3 * house] == pytest.approx(high, rel=1e-5)
     # The negative control: draws put together lie closer.
-    pooled = find_household_risk(members, np.arange(UNIQUES), summarise_risk(trace, "converged"), trace)
-    assert pooled.pooled
-    assert tuple(pooled.describe("HH")["with_population_unique"]["interval"]) == pytest.approx(limits(total), rel=1e-5)
-    assert (pooled.risk["r1_high"] < found.risk["r1_high"]).any()
-    assert (pooled.risk["r1_high"] <= found.risk["r1_high"]).all()
+    risk = summarise_risk(trace, "converged")
+    pooled, narrow = find_household_risk("HH", members, np.arange(UNIQUES), risk, trace)
+    assert pooled.with_population_unique.interval == pytest.approx(limits(total), rel=1e-5)
+    assert (narrow["household_r1_high"] < columns["household_r1_high"]).any()
+    assert (narrow["household_r1_high"] <= columns["household_r1_high"]).all()
 
 
 # The half-sample check.

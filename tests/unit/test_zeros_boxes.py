@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keyhole.data import Variable
 from keyhole.errors import RulesError
-from keyhole.zeros import list_boxes, list_possible_boxes, read_zeros
+from keyhole.zeros import list_boxes, read_zeros
 from keyhole.zeros.boxes import (
     Box,
     Grid,
@@ -181,4 +181,4 @@ def test_new_york_rules_become_few_boxes_in_under_a_second() -> None:
     assert len(set(cells)) == len(cells) == 2_566_080 - 2_317_030
     assert not any(oracle.holds(rule, cell) for cell in cells[::97] for rule in rules)
     assert sum(line.cells for line in list_boxes(zeros)) == 2_317_030
-    assert sum(line.cells for line in list_possible_boxes(zeros)) == len(cells)
+    assert sum(line.cells for line in list_boxes(zeros, possible=True)) == len(cells)

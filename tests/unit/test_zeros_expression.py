@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keyhole.data import Variable
 from keyhole.errors import RulesError
 from keyhole.zeros.boxes import unpack
-from keyhole.zeros.expression import And, Comparison, Not, Or, Value, format_expression, parse_expression
+from keyhole.zeros.expression import And, Comparison, Condition, Not, Or, Value, parse_expression
 from keyhole.zeros.vocabulary import make_vocabulary, to_boxes
 from tests.oracle import boxes as oracle
 
@@ -93,6 +93,26 @@ conditions = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+def format_expression(condition: Condition) -> str:
+    """Format a condition as an expression that parses to the same condition."""
+    if isinstance(condition, Comparison):
+        values = ", ".join(
+            ":".join(quote(text, '"') for text in (value.text, value.last) if text is not None)
+            for value in condition.values
+        )
+        if condition.operator in ("in", "not in"):
+            values = f"({values})"
+        return f"{quote(condition.name, '`')} {condition.operator} {values}"
+    if isinstance(condition, Not):
+        return f"not ({format_expression(condition.operand)})"
+    word = " and " if isinstance(condition, And) else " or "
+    return word.join(f"({format_expression(operand)})" for operand in condition.operands)
+
+
+def quote(text: str, mark: str) -> str:
+    return mark + text.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
 
 
 @CASES

@@ -9,7 +9,7 @@ import click
 from keyhole.commands.flags import QUIET, add, given, settings_flags
 
 if TYPE_CHECKING:
-    from keyhole.demo import Demonstration
+    from keyhole.demo import Simulation
     from keyhole.results.assessment import Assessment
 
 TIME_LIMIT = "60s"
@@ -33,18 +33,20 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
       keyhole demo --out country
       keyhole zeros check country/rules.yaml country/sample.csv --codebook country/codebook.json
     """
-    from keyhole.demo import KEYS, make_demonstration, write_demonstration
+    from keyhole.demo import KEYS, RULES, make_demonstration, write_simulation
+    from keyhole.files import write_text
 
     demonstration = make_demonstration()
     click.echo(
         f"A made-up country of {demonstration.population.height:,} people, a sample of "
         f"{demonstration.sample.height:,}, and {len(KEYS)} key variables: {', '.join(KEYS)}.\n"
-        f"{demonstration.sample_uniques:,} records are alone in the sample."
+        f"{demonstration.truth['sample_uniques']:,} records are alone in the sample."
     )
     if out is None:
         _print_comparison(demonstration, _run(demonstration, quiet, given(options)))
         return 0
-    write_demonstration(demonstration, out)
+    write_simulation(demonstration, out)
+    write_text(RULES, out / "rules.yaml")
     click.echo(
         f"{out} holds sample.csv, codebook.json and rules.yaml, and what is unknown in practice: population.csv and "
         "truth.json."
@@ -52,7 +54,7 @@ def command(out: Path | None, quiet: bool, **options: Any) -> int:
     return 0
 
 
-def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -> dict[str, "Assessment"]:
+def _run(demonstration: "Simulation", quiet: bool, options: dict[str, Any]) -> dict[str, "Assessment"]:
     """Assess the sample as a user would, with and without rules."""
     from keyhole import assess
     from keyhole.commands.progress import show_progress
@@ -80,7 +82,7 @@ def _run(demonstration: "Demonstration", quiet: bool, options: dict[str, Any]) -
     return runs
 
 
-def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessment"]) -> None:
+def _print_comparison(demonstration: "Simulation", runs: dict[str, "Assessment"]) -> None:
     from keyhole.commands.screen import print_table, sentences, with_interval
     from keyhole.words import number, percent
 
@@ -89,7 +91,8 @@ def _print_comparison(demonstration: "Demonstration", runs: dict[str, "Assessmen
     for sentence in sentences(summary):
         click.echo(sentence)
     click.echo("In this country everybody is known, so the estimates can be compared with the truth:")
-    body = [("the truth", str(demonstration.tau1), number(demonstration.tau2), "")]
+    truth = demonstration.truth
+    body = [("the truth", str(truth["tau1"]), number(truth["tau2"]), "")]
     for name, found in runs.items():
         tau1, tau2 = (with_interval(found.summary[tau]) for tau in ("tau1", "tau2"))
         body.append((name, tau1, tau2, "yes" if found.diagnosis.converged else "NO"))

@@ -1,5 +1,6 @@
 """`keyhole zeros check | suggest | boxes`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ from keyhole.words import percent, plural
 
 if TYPE_CHECKING:
     from keyhole.data import Microdata
-    from keyhole.zeros import Zeros, ZerosCheck
+    from keyhole.zeros import Zeros
+    from keyhole.zeros.contradictions import RuleCheck
 
 SHOWN_ROWS = 10
 
@@ -40,21 +42,22 @@ def check(rules: Path, as_json: bool, **options: Any) -> int:
     from keyhole.zeros import check_zeros
 
     data = _read(**options)
-    found = check_zeros(_read_rules(rules, data), data)
+    zeros = _read_rules(rules, data)
+    checks, rows = check_zeros(zeros, data)
     if as_json:
         print_json(
             {
-                "cells": found.cells,
-                "impossible_cells": found.impossible_cells,
-                "share": found.share,
-                "boxes": found.impossible_boxes,
-                "possible_boxes": found.possible_boxes,
-                "contradicting_rows": found.rows.tolist(),
-                "rules": [{**vars(rule), "rows": rule.rows.tolist()} for rule in found.rules],
+                "cells": zeros.cells,
+                "impossible_cells": zeros.impossible_cells,
+                "share": zeros.share,
+                "boxes": len(zeros.impossible),
+                "possible_boxes": len(zeros.possible),
+                "contradicting_rows": rows.tolist(),
+                "rules": [{**vars(rule), "rows": rule.rows.tolist()} for rule in checks],
             }
         )
     else:
-        _print_check(found, len(data.codes))
+        _print_check(zeros, checks, len(rows), len(data.codes))
     return 0
 
 
@@ -120,14 +123,14 @@ def boxes(rules: Path, possible: bool, out: Path | None, raw_labels: bool, as_js
     Example:
       keyhole zeros boxes rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.zeros import list_boxes, list_possible_boxes
+    from keyhole.zeros import list_boxes
 
     if raw_labels and out is None:
         raise click.UsageError("--raw-labels concerns the file of --out: add --out, or omit --raw-labels.")
     zeros = _read_rules(rules, _read(**options))
     if out is not None:
         _write_boxes(zeros, possible, out, raw_labels)
-    lines = list_possible_boxes(zeros) if possible else list_boxes(zeros)
+    lines = list_boxes(zeros, possible)
     if as_json:
         print_json({"boxes": [vars(line) for line in lines]})
         return 0
@@ -182,7 +185,7 @@ def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
     write_text(csv_text(pl.DataFrame(table, schema=dict.fromkeys(table, pl.String)), raw), out)
 
 
-def _print_check(found: "ZerosCheck", records: int) -> None:
+def _print_check(zeros: "Zeros", checks: Sequence["RuleCheck"], contradicting: int, records: int) -> None:
     """Print a line for each rule, then what they exclude together and what to do."""
     title = ("Rule", "Nobody has", "Combinations", "Redundant", "Rows that contradict it")
     body = [
@@ -193,21 +196,21 @@ def _print_check(found: "ZerosCheck", records: int) -> None:
             ("covered by " + ", ".join(rule.covered_by)) if rule.redundant else "",
             _list_rows(rule.rows.tolist()),
         )
-        for rule in found.rules
+        for rule in checks
     ]
     # Empty columns would only take room.
     shown = [place for place in range(len(title)) if place < 3 or any(line[place] for line in body)]
     if body:
         print_table(tuple(title[x] for x in shown), [tuple(line[x] for x in shown) for line in body])
     click.echo(
-        f"{plural(len(found.rules), 'rule')}: {found.impossible_cells:,} of {found.cells:,} combinations "
-        f"({percent(found.share)}) are impossible, so {found.cells - found.impossible_cells:,} are possible."
+        f"{plural(len(checks), 'rule')}: {zeros.impossible_cells:,} of {zeros.cells:,} combinations "
+        f"({percent(zeros.share)}) are impossible, so {zeros.cells - zeros.impossible_cells:,} are possible."
     )
-    if not len(found.rows):
+    if not contradicting:
         click.echo(f"None of {plural(records, 'record')} contradicts a rule.")
         return
     click.echo(
-        f"{len(found.rows):,} of {plural(records, 'record')} contradict a rule. Correct the rules or the records, or "
+        f"{contradicting:,} of {plural(records, 'record')} contradict a rule. Correct the rules or the records, or "
         "leave these records out with `keyhole assess ... --drop-contradictions`."
     )
 

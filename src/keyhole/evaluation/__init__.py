@@ -1,6 +1,6 @@
 """Evaluate estimators: compare them on one file, or validate them on samples drawn from a known population."""
 
 from keyhole.evaluation.comparison import Outcome, compare
-from keyhole.evaluation.running import DEFAULT_ESTIMATORS, validate
+from keyhole.evaluation.running import validate
 
-__all__ = ["DEFAULT_ESTIMATORS", "Outcome", "compare", "validate"]
+__all__ = ["Outcome", "compare", "validate"]

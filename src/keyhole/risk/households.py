@@ -18,8 +18,6 @@ from keyhole.readable import Readable
 from keyhole.risk.measures import Risk, limit_records
 from keyhole.sampling import Trace
 
-COLUMNS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
-
 
 @dataclass(frozen=True)
 class HouseholdCount(Readable):
@@ -43,50 +41,30 @@ class Households(Readable):
     with_match: HouseholdCount
 
 
-@dataclass(frozen=True)
-class HouseholdRisk:
-    """Risks of all households.
+def find_household_risk(
+    column: str, household: Integers, unique_record: Integers, risk: Risk, trace: Trace | None
+) -> tuple[Households, dict[str, Floats]]:
+    """Combine the risks of members, draw by draw: the block, and by name the household's risk of each record.
 
-    household: int64 (n,), the household of each record, from 0; risk: by name (`COLUMNS`), one value per household.
-    with_unique: households with a member that is a sample unique.
-    expected: by r1 and r2, (chain, draw), the expected number of households with at least one member found.
-    pooled: whether chains agree, so that their draws are pooled.
+    household: int64 (n,), the household of each record, from 0.
     """
-
-    household: Integers
-    risk: dict[str, Floats]
-    with_unique: int
-    expected: dict[str, Floats]
-    pooled: bool
-
-    def columns(self) -> dict[str, Floats]:
-        """Return the household's risk for each record, by the name of the column in records.csv."""
-        return {f"household_{name}": values[self.household] for name, values in self.risk.items()}
-
-    def describe(self, column: str) -> Households:
-        """Return the block of the summary."""
-        size = np.bincount(self.household)
-        found = (_describe(self.expected[name], self.pooled) for name in ("r1", "r2"))
-        return Households(column, len(size), float(size.mean()), int(size.max()), self.with_unique, *found)
-
-
-def find_household_risk(household: Integers, unique_record: Integers, risk: Risk, trace: Trace | None) -> HouseholdRisk:
-    """Combine the risks of members, draw by draw."""
     known, place = np.unique(household[unique_record], return_inverse=True)
-    households = int(household.max()) + 1
-    found: dict[str, Floats] = {}
-    expected: dict[str, Floats] = {}
+    size = np.bincount(household)
+    columns: dict[str, Floats] = {}
+    counts = []
     for name in ("r1", "r2"):
         drawn = getattr(risk, name)[None, None] if trace is None else getattr(trace, name)
         combined = _combine(drawn, place.reshape(-1), len(known))
-        expected[name] = combined.sum(axis=2, dtype=np.float64)
+        expected = combined.sum(axis=2, dtype=np.float64)
+        ends = interval(expected) if risk.tau1.pooled else envelope(expected)
+        counts.append(HouseholdCount(float(expected.mean()), ends))
         low, high = limit_records(combined, risk.tau1.pooled)
         parts = {"": combined.mean(axis=(0, 1), dtype=np.float64), "_low": low, "_high": high}
         for part, values in parts.items():
-            everyone = np.zeros(households)
+            everyone = np.zeros(len(size))
             everyone[known] = values
-            found[name + part] = everyone
-    return HouseholdRisk(household, found, len(known), expected, risk.tau1.pooled)
+            columns[f"household_{name}{part}"] = everyone[household]
+    return Households(column, len(size), float(size.mean()), int(size.max()), len(known), *counts), columns
 
 
 def _combine(drawn: NDArray[Any], place: NDArray[np.intp], households: int) -> NDArray[np.float32]:
@@ -97,7 +75,3 @@ def _combine(drawn: NDArray[Any], place: NDArray[np.intp], households: int) -> N
             stays_hidden = np.log1p(-drawn[x].astype(np.float64))
         combined[x] = -np.expm1(np.bincount(place, weights=stays_hidden, minlength=households))
     return combined
-
-
-def _describe(expected: Floats, pooled: bool) -> HouseholdCount:
-    return HouseholdCount(float(expected.mean()), interval(expected) if pooled else envelope(expected))

@@ -19,6 +19,9 @@ from keyhole.zeros.boxes import Box, Grid, admitted, confine, make_grid, merge, 
 Levels = tuple[int, ...]
 """Levels of one variable, numbered over all variables."""
 
+Sets = dict[Levels, int]
+"""The number of each set of levels that occurs, in their order."""
+
 Groups = tuple[tuple[int, ...], ...]
 """Categories of a variable in groups, each published as one category; by their index."""
 
@@ -78,17 +81,6 @@ class Events:
         return np.add.reduceat(level_profile[self.set_level], self.set_start, axis=0)
 
 
-class Sets:
-    """Numbers the sets that occur."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[Levels, int] = {}
-
-    def number(self, levels: Levels) -> int:
-        """Return the number of this set."""
-        return self.numbers.setdefault(levels, len(self.numbers))
-
-
 def make_events(
     cells: NDArray[np.int32], coarsening: Coarsening, levels: Sequence[int], possible: NDArray[np.uint8] | None
 ) -> Events:
@@ -96,7 +88,7 @@ def make_events(
     grid = make_grid(levels)
     start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     boxes = [grid.full] if possible is None else pack(grid, possible)
-    sets = Sets()
+    sets: Sets = {}
     rows: dict[int, list[NDArray[np.int32]]] = {}
     members: dict[int, list[Integers]] = {}
     met = _meets(cells, coarsening, grid, boxes)
@@ -109,8 +101,8 @@ def make_events(
             )
             members.setdefault(len(columns), []).append(chosen)
     parts = tuple(Part(np.ascontiguousarray(np.concatenate(rows[f])), np.concatenate(members[f])) for f in sorted(rows))
-    flat = np.array([v for found in sets.numbers for v in found], np.int64)
-    sizes = [len(found) for found in sets.numbers]
+    flat = np.array([v for found in sets for v in found], np.int64)
+    sizes = [len(found) for found in sets]
     return Events(len(cells), parts, flat, np.cumsum([0, *sizes])[:-1].astype(np.int64))
 
 
@@ -184,7 +176,7 @@ def _columns(
             continue
         inside = admitted(grid, piece, j)
         if len(inside) < grid.levels[j]:
-            number = sets.number(tuple(int(start[j]) + x for x in inside))
+            number = sets.setdefault(tuple(int(start[j]) + x for x in inside), len(sets))
             columns.append(np.full(len(cells), number, np.int32))
     return columns
 
@@ -192,5 +184,5 @@ def _columns(
 def _singles(groups: Groups, codes: NDArray[np.int32], start: int, sets: Sets) -> NDArray[np.int32]:
     numbers = np.zeros(len(groups), np.int32)
     for code in np.unique(codes).tolist():
-        numbers[code] = sets.number((start + groups[code][0],))
+        numbers[code] = sets.setdefault((start + groups[code][0],), len(sets))
     return numbers[codes]

@@ -11,10 +11,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,46 +90,14 @@ Task = tuple[ChainState, int, tuple[int, int], float]
 """Chain state, wanted draws, strides and seconds of a block."""
 
 
-class Workers(Protocol):
-    """Anything that runs blocks. A result of None requests the same block again, with the problem."""
+class Workers(NamedTuple):
+    """What runs blocks. size: how many at once.
+
+    submit: starts a block; a result of None requests it again, with its second argument, whether to send the problem.
+    """
 
     size: int
-
-    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
-        """Start a block."""
-
-
-class Threads:
-    """Threads of this process. They check for the stop event after every sweep."""
-
-    def __init__(self, pool: Executor, size: int, problem: Problem, stopped: threading.Event) -> None:
-        self.pool, self.size, self.problem, self.stopped = pool, size, problem, stopped
-
-    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
-        """Start a block on the problem itself."""
-        return self.pool.submit(run_block, self.problem, *task, self.stopped.is_set)
-
-
-class ExecutorWorkers:
-    """Workers of any Executor, possibly in other processes or on other machines."""
-
-    def __init__(self, pool: Executor, size: int, problem: Problem, token: str) -> None:
-        self.pool, self.size, self.problem, self.token = pool, size, problem, token
-
-    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
-        """Start a block; the problem is sent only if the worker requested it."""
-        return self.pool.submit(run_known, self.token, engine(), self.problem if deliver else None, task)
-
-
-class Cluster:
-    """Workers of a Dask cluster, all of which have received the problem."""
-
-    def __init__(self, pool: Executor, size: int, problem: Any) -> None:
-        self.pool, self.size, self.problem = pool, size, problem
-
-    def submit(self, task: Task, deliver: bool) -> "Future[Block | None]":
-        """Start a block; Dask replaces the future by the problem."""
-        return self.pool.submit(run_given, engine(), self.problem, task)
+    submit: Callable[[Task, bool], Future[Block | None]]
 
 
 @functools.cache
@@ -186,9 +154,13 @@ def open_workers(
 ) -> Iterator[Workers]:
     """Yield the workers of the settings. When the user stops the run, unfinished blocks are abandoned."""
     size = count_workers(settings)
+
+    def known_to(pool: Executor) -> Callable[[Task, bool], Future[Block | None]]:
+        return lambda task, deliver: pool.submit(run_known, token, engine(), problem if deliver else None, task)
+
     if executor is not None:
         try:
-            yield ExecutorWorkers(executor, settings.workers or settings.chains, problem, token)
+            yield Workers(settings.workers or settings.chains, known_to(executor))
         finally:
             _known.pop(token, None)
     elif settings.scheduler == "processes":
@@ -196,11 +168,12 @@ def open_workers(
 
         spawn = multiprocessing.get_context("spawn")
         with _closing(ProcessPoolExecutor(size, mp_context=spawn, initializer=watch_parent)) as pool:
-            yield ExecutorWorkers(pool, size, problem, token)
+            yield Workers(size, known_to(pool))
     elif settings.scheduler == "threads":
         with _closing(ThreadPoolExecutor(size, thread_name_prefix=THREAD_NAME)) as pool:
             try:
-                yield Threads(pool, size, problem, stopped)
+                # Threads share the problem, and check for the stop event after every sweep.
+                yield Workers(size, lambda task, _: pool.submit(run_block, problem, *task, stopped.is_set))
             finally:
                 stopped.set()
     else:
@@ -229,7 +202,9 @@ def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
                 raise KeyholeError(f"the Dask scheduler at {address} has no worker: start some with 'dask worker'.")
             everywhere = client.scatter(problem, broadcast=True, hash=False)
             with _closing(client.get_executor(pure=False)) as pool:
-                yield Cluster(pool, min(threads, settings.chains), everywhere)
+                # Dask replaces the future by the problem.
+                size = min(threads, settings.chains)
+                yield Workers(size, lambda task, _: pool.submit(run_given, engine(), everywhere, task))
 
 
 @contextmanager

@@ -21,26 +21,17 @@ EXPLAIN_LIMIT = 40  # above this number of overlapping rules, no minimal set tha
 
 
 @dataclass(frozen=True, eq=False)
-class RuleContradiction:
-    """The records that contradict one rule, by their input rows, counted from 1."""
-
-    name: str
-    source: str
-    words: str
-    rows: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
 class Contradictions:
     """The records that contradict the rules.
 
     records: their positions in `Microdata.codes`, from 0; rows: their input rows, from 1; both ascending.
-    rules: the rules concerned; with blanks a record may contradict several rules together but none alone.
+    rules: the rules concerned, each with the rows that contradict it, from 1; with blanks a record may contradict
+    several rules together but none alone.
     """
 
     records: NDArray[np.int64]
     rows: NDArray[np.int64]
-    rules: tuple[RuleContradiction, ...]
+    rules: tuple[tuple[Rule, NDArray[np.int64]], ...]
 
 
 def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
@@ -59,18 +50,17 @@ def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
         for rule in zeros.rules:
             hit = _impossible(zeros.grid, rule.boxes, suspect_cells)
             if hit.any():
-                rows = np.unique(input_row[records[hit[suspect_of_record]]])
-                rules.append(RuleContradiction(rule.name, rule.source, rule.words, rows))
+                rules.append((rule, np.unique(input_row[records[hit[suspect_of_record]]])))
     return Contradictions(records, np.unique(input_row[records]), tuple(rules))
 
 
 def describe_contradictions(contradictions: Contradictions, limit: int = 10) -> str:
     """Summarise on one line which rows contradict which rules, the first few of each."""
-    parts = [f"{rule.name} ({rule.source}): {_list_rows(rule.rows, limit)}" for rule in contradictions.rules[:limit]]
+    parts = [f"{rule.name} ({rule.source}): {_list_rows(rows, limit)}" for rule, rows in contradictions.rules[:limit]]
     more = len(contradictions.rules) - limit
     if more > 0:
         parts.append(f"and {plural(more, 'more rule')}")
-    alone = np.setdiff1d(contradictions.rows, np.concatenate([[0], *(rule.rows for rule in contradictions.rules)]))
+    alone = np.setdiff1d(contradictions.rows, np.concatenate([[0], *(rows for _, rows in contradictions.rules)]))
     if len(alone):
         parts.append(f"several rules together: {_list_rows(alone, limit)}")
     total = len(contradictions.rows)
@@ -126,23 +116,10 @@ class RuleCheck:
     rows: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class ZerosCheck:
-    """All rules together; rows: the input rows that contradict them, counted from 1."""
-
-    rules: tuple[RuleCheck, ...]
-    cells: int
-    impossible_cells: int
-    share: float
-    impossible_boxes: int
-    possible_boxes: int
-    rows: NDArray[np.int64]
-
-
-def check_zeros(zeros: Zeros, microdata: Microdata) -> ZerosCheck:
-    """Check each rule against the table, the other rules and the records."""
+def check_zeros(zeros: Zeros, microdata: Microdata) -> tuple[tuple[RuleCheck, ...], NDArray[np.int64]]:
+    """Check each rule against the table, the other rules and the records; return the rows that contradict any too."""
     contradictions = find_contradictions(zeros, microdata)
-    rows = {rule.name: rule.rows for rule in contradictions.rules}
+    rows = {rule.name: rows for rule, rows in contradictions.rules}
     covered = find_redundant(zeros.grid, zeros.rules)
     checks = []
     for i, rule in enumerate(zeros.rules):
@@ -160,15 +137,7 @@ def check_zeros(zeros: Zeros, microdata: Microdata) -> ZerosCheck:
                 rows=rows.get(rule.name, np.empty(0, dtype=np.int64)),
             )
         )
-    return ZerosCheck(
-        rules=tuple(checks),
-        cells=zeros.cells,
-        impossible_cells=zeros.impossible_cells,
-        share=zeros.share,
-        impossible_boxes=len(zeros.impossible),
-        possible_boxes=len(zeros.possible),
-        rows=contradictions.rows,
-    )
+    return tuple(checks), contradictions.rows
 
 
 def find_redundant(grid: Grid, rules: Sequence[Rule]) -> dict[int, tuple[int, ...]]:

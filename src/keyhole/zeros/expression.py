@@ -120,26 +120,6 @@ def parse_expression(text: str, where: str) -> Condition:
     return condition
 
 
-def format_expression(condition: Condition) -> str:
-    """Format a condition as an expression that parses to the same condition."""
-    if isinstance(condition, Comparison):
-        values = ", ".join(
-            ":".join(_quote(text, '"') for text in (value.text, value.last) if text is not None)
-            for value in condition.values
-        )
-        if condition.operator in ("in", "not in"):
-            values = f"({values})"
-        return f"{_quote(condition.name, '`')} {condition.operator} {values}"
-    if isinstance(condition, Not):
-        return f"not ({format_expression(condition.operand)})"
-    word = " and " if isinstance(condition, And) else " or "
-    return word.join(f"({format_expression(operand)})" for operand in condition.operands)
-
-
-def _quote(text: str, mark: str) -> str:
-    return mark + text.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
-
-
 class _Parser:
     def __init__(self, tokens: list[Token], where: str) -> None:
         self.tokens = tokens

@@ -77,14 +77,11 @@ def make_zeros(variables: Sequence[Variable], rules: Sequence[Rule], grid: Grid)
     )
 
 
-def list_boxes(zeros: Zeros) -> tuple[BoxLine, ...]:
-    """Describe the disjoint impossible boxes, largest first."""
-    return _lines(zeros, pack(zeros.grid, zeros.impossible))
-
-
-def list_possible_boxes(zeros: Zeros) -> tuple[BoxLine, ...]:
-    """Describe the disjoint possible boxes, largest first."""
-    return _lines(zeros, pack(zeros.grid, zeros.possible))
+def list_boxes(zeros: Zeros, possible: bool = False) -> tuple[BoxLine, ...]:
+    """Describe the disjoint impossible boxes, or the possible ones, largest first."""
+    boxes = pack(zeros.grid, zeros.possible if possible else zeros.impossible)
+    sized = sorted(((count_cells(zeros.grid, box), box) for box in boxes), key=lambda pair: -pair[0])
+    return tuple(BoxLine(describe_box(zeros.variables, zeros.grid, box), n, n / zeros.cells) for n, box in sized)
 
 
 def tabulate_boxes(zeros: Zeros, possible: bool = False) -> dict[str, list[str]]:
@@ -96,8 +93,3 @@ def tabulate_boxes(zeros: Zeros, possible: bool = False) -> dict[str, list[str]]
         return "" if len(found) == len(codes) else ";".join(codes[x] or BLANK_WORD for x in found)
 
     return {variable.name: [entry(j, box) for box in boxes] for j, variable in enumerate(zeros.variables)}
-
-
-def _lines(zeros: Zeros, boxes: list[Box]) -> tuple[BoxLine, ...]:
-    sized = sorted(((count_cells(zeros.grid, box), box) for box in boxes), key=lambda pair: -pair[0])
-    return tuple(BoxLine(describe_box(zeros.variables, zeros.grid, box), n, n / zeros.cells) for n, box in sized)
