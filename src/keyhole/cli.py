@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from keyhole._version import __version__
+from keyhole.commands import Group
 from keyhole.errors import KeyholeError, SettingsError, Stopped
 from keyhole.words import as_flags
 
@@ -30,7 +31,7 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class Commands(Group):
     """A group that knows its commands by name and imports them on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

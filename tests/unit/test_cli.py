@@ -1,6 +1,7 @@
 """The command line: exit status, one line for each mistake, every option, nothing written when refused."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -299,7 +300,7 @@ def test_a_limit_that_is_crossed_weighs_more_than_the_grade(run, tmp_path, grade
         graded(grade)
         found = run("assess", "x.csv", "--keys", "A,B", "--fraction", "1", "--fail-above", "tau1=1", "--out", "r")
         assert found.status == 4
-        assert "2 of 4 chains do not agree." in found.err
+        assert f"keyhole: {grade.upper()}: see Convergence in the table." in found.err
 
 
 def test_only_usable_can_be_accepted(run, data):
@@ -392,3 +393,63 @@ def test_bad_rules_are_refused(run, data, tmp_path):
 def test_python_m_keyhole_is_the_command():
     done = subprocess.run([sys.executable, "-m", "keyhole", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"keyhole, version {keyhole.__version__}\n"
+
+
+@pytest.mark.parametrize("option", ["--household", "--weight", "--count"])
+def test_a_column_that_does_not_exist_is_named_alone(run, data, option):
+    """It is the column of the option that is missing, not the keys."""
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", "1000", option, "Nope")
+    refuse(found, 1, ["data.csv"])
+    assert "has no column 'Nope': its columns are AGE, SEX, ID." in found.err
+    assert "keys" not in found.err
+
+
+@pytest.mark.parametrize("text", ["20,293", "20_293", "20 293", "20'293", "20\N{NO-BREAK SPACE}293", "20293"])
+def test_separators_of_thousands_are_understood(run, data, tmp_path, text):
+    wanted = ("assess", data, "--keys", "AGE,SEX", "--json")
+    found = run(*wanted, "--population", text)
+    assert json.loads(found.out)["input"]["population"] == 20293
+    (tmp_path / "run.yaml").write_text(f"population: {text}\n")
+    found = run(*wanted, "--config", "run.yaml", "--out", "again")
+    assert json.loads(found.out)["input"]["population"] == 20293
+
+
+@pytest.mark.parametrize("text", ["20.293", "2,0293", "20,293.5", "20,293_120", "2e4", ",293", "many"])
+def test_what_may_mean_another_number_is_refused(run, data, text):
+    found = run("assess", data, "--keys", "AGE,SEX", "--population", text)
+    assert (found.status, found.names) == (2, ["data.csv"])
+    assert f"'{text}' is not a whole number: write 20293, 20,293 or 20_293." in found.err
+
+
+@pytest.mark.parametrize(("words", "near"), [(("asess", "x.csv"), "assess"), (("zeros", "chek"), "check")])
+def test_a_mistyped_command_is_suggested(run, words, near):
+    found = run(*words)
+    assert (found.status, found.out) == (2, "")
+    assert found.err.count(f"Did you mean '{near}'?") == 1
+
+
+def test_an_unknown_command_is_not_guessed(run):
+    assert "Did you mean" not in run("frobnicate").err
+
+
+def test_names_in_remedies_can_be_pasted(run, tmp_path):
+    (tmp_path / "x.csv").write_text("A B,SEX\n" + "".join(f"{i}.5,{'mf'[i % 2]}\n" for i in range(99)))
+    found = run("assess", "x.csv", "--keys", "A B,SEX", "--population", "1000")
+    refuse(found, 1, ["x.csv"])
+    for part in ("--band 'A B=0,15,30' (lower", "--band 'A B=5y' (width)", "--allow-identifier 'A B'."):
+        assert part in found.err
+
+
+def test_no_sentence_is_printed_twice(run, tmp_path):
+    """Neither within the screen nor on both outputs: the table has the message, standard error points to it."""
+    (tmp_path / "x.csv").write_text("A,B\n" + "".join(f"{i % 7},{i * i % 23}\n" for i in range(60)))
+    call = ("assess", "x.csv", "--keys", "A,B", "--population", "1000", "--max-sweeps", "10", "--chains", "1")
+    found = run(*call)
+    assert found.status == 3, found.err
+    table = " ".join(found.out.split())
+    assert "One chain alone cannot show that it has converged" in table
+    assert found.err.splitlines()[-1] == "keyhole: NOT CONVERGED: see Convergence in the table."
+    sentences = [part for part in re.split(r"(?<=[.:;])\s+", f"{table} {found.err}") if len(part) > 30]
+    assert len(set(sentences)) == len(sentences)
+    quiet = run(*call, "--quiet", "--out", "quiet")
+    assert "One chain alone cannot show that it has converged" in quiet.err

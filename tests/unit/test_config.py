@@ -96,7 +96,7 @@ def test_all_mistakes_are_reported_at_once(run, tmp_path):
         "unknown option 'weigth' (did you mean 'weight'?)",
         "seed should be greater than or equal to 0",
         "chains should be a valid integer",
-        "population: 'all' is not a valid integer",
+        "population: 'all' is not a whole number",
         "json: is true or false",
         "'keys' is given twice",
         "out: has no value",

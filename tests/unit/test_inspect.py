@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import polars as pl
 import pytest
@@ -296,3 +297,32 @@ def test_real_names_are_shown(tmp_path, text):
     found = inspect_source(tmp_path / "x.csv")
     assert found.named
     assert [variable.name for variable in found.variables] == text.split("\n")[0].split(",")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "looks"),
+    [
+        *(
+            (name, [12.5, 33.0, 100.0], "weight")
+            for name in ("PERWT", "wgt", "hh_weight", "WTFINL", "pwgtp", "FINALWT2")
+        ),
+        *((name, [1, 2, 3], "key") for name in ("overweight", "growth", "wtype", "tweight_class")),
+        ("weight", [0, 1, 2], "key"),
+        ("weight", ["light", "heavy", "light"], "key"),
+    ],
+)
+def test_a_survey_weight_is_no_key(name, values, looks):
+    found = inspect_source(pl.DataFrame({name: values * 20, "SEX": ["f", "m"] * 30}))
+    assert found.variables[0].looks_like == looks
+
+
+def test_what_is_printed_to_paste_is_quoted(tmp_path, capsys):
+    """Names with spaces; a weight is named apart."""
+    path = tmp_path / "data.csv"
+    path.write_text("Age group,it's,PERWT\n" + "1,2,10\n2,1,20\n" * 20)
+    with pytest.raises(SystemExit):
+        main(["inspect", str(path)])
+    out = capsys.readouterr().out
+    pasted = out[out.index("  --keys ") :].splitlines()[0]
+    assert shlex.split(pasted) == ["--keys", "Age group,it's"]
+    assert "--weight: PERWT" in out

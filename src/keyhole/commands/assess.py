@@ -118,7 +118,7 @@ def command(
 
     from keyhole import assess
     from keyhole.commands.progress import show_progress
-    from keyhole.commands.screen import print_json, print_note, print_summary, silenced
+    from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary, silenced
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.sampling.workers import stoppable
 
@@ -136,14 +136,16 @@ def command(
         print_json(summary)
     elif not quiet:
         print_summary(summary, folder)
-    for check in ("fit", "self_check"):
+    unseen = quiet or as_json  # else the table has these messages
+    for check, title in CHECKS.items():
         if summary[check] is not None and not summary[check]["ok"]:
-            print_note(summary[check]["message"])
+            print_note(summary[check]["message"] if unseen else f"{title}: not passed, see the table.")
     over = crossed(gates, summary)
     if over:
         print_note(f"--fail-above: {'; '.join(over)}.")
     if not assessment.converged:
-        print_note(assessment.diagnosis.message)
+        message = assessment.diagnosis.message
+        print_note(message if unseen else f"{assessment.grade.upper()}: see Convergence in the table.")
         if summary["convergence"].get("stopped") == "time" and (folder / CHECKPOINT).is_dir():
             print_note("the same command with `resume` continues this run.")
     if over:

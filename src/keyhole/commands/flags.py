@@ -1,17 +1,41 @@
 """Flags that several commands share, and what is made of them."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+from click.types import IntParamType
 
 from keyhole.settings import option_help, option_names, option_values
 
 Decorator = Callable[[Any], Any]
 
+GROUPED = re.compile(
+    r"[0-9]{1,3}(?:([,_' \N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}])[0-9]{3})(?:\1[0-9]{3})*"
+)
+"""Digits in groups of three. A point may also be a decimal one, so it is not among the separators."""
+
+
+class Count(IntParamType):
+    """A number of people, with or without separators of thousands."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; what could be another one is refused."""
+        text = str(value).strip()
+        if GROUPED.fullmatch(text):
+            text = re.sub("[^0-9]", "", text)
+        if not re.fullmatch("-?[0-9]+", text):
+            self.fail(f"'{value}' is not a whole number: write 20293, 20,293 or 20_293.", param, ctx)
+        return int(text)
+
+
+COUNT = Count()
+
+
 KEYS = click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
-POPULATION = click.option("--population", type=int, metavar="N", help="Size of the population sampled.")
+POPULATION = click.option("--population", type=COUNT, metavar="N", help="Size of the population sampled.")
 FRACTION = click.option("--fraction", type=float, metavar="F", help="Sampling fraction, in place of --population.")
 CODEBOOK = click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 ZEROS = click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")

@@ -1,5 +1,6 @@
 """`keyhole inspect`."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ SHOWN_CATEGORIES = 6
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @add(CODEBOOK, *DATABASE, JSON)
 def command(file: Path | None, url: str | None, codebook: Path | None, as_json: bool, **options: Any) -> int:
-    """Show the variables of FILE and what each looks like: key, identifier, continuous, constant.
+    """Show the variables of FILE and what each looks like: key, identifier, survey weight,
+    continuous, constant.
 
     Names, labels and counts are shown; values of the data are not. Only you can say which variables an intruder could
     know.
@@ -51,7 +53,7 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
 
 
 def _print(found: "Inspection") -> None:
-    from keyhole.commands.screen import print_table
+    from keyhole.commands.screen import print_table, print_text
     from keyhole.words import plural
 
     body = [
@@ -65,10 +67,13 @@ def _print(found: "Inspection") -> None:
     keys = [variable.name for variable in found.variables if variable.looks_like == "key"]
     click.echo(f"{plural(found.rows, 'row')}, {plural(len(found.variables), 'variable')}.")
     if keys and found.named:
-        click.echo(
-            "Keys are what an intruder could know about a person. Remove from this list what no intruder can know:\n"
-            f"  --keys {','.join(keys)}"
+        print_text(
+            "Keys are what an intruder could know about a person. Remove from this list what no intruder can know:"
         )
+        click.echo(f"  --keys {shlex.quote(','.join(keys))}")
+    weights = [variable.name for variable in found.variables if variable.looks_like == "weight"]
+    if weights and found.named:
+        print_text(f"A survey weight is no key; its option is --weight: {', '.join(weights)}.")
 
 
 def _describe(variable: "Inspected") -> str:

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from keyhole.commands.flags import ZEROS, add, given, settings_flags
+from keyhole.commands.flags import COUNT, ZEROS, add, given, settings_flags
 
 
 @click.command("simulate", short_help="Draw a population and a sample from the model.")
 @click.option("--levels", required=True, metavar="5,2,6", help="Number of categories of each key variable.")
-@click.option("--population", required=True, type=int, metavar="N", help="People in the population.")
-@click.option("--sample", required=True, type=int, metavar="n", help="People in the sample.")
+@click.option("--population", required=True, type=COUNT, metavar="N", help="People in the population.")
+@click.option("--sample", required=True, type=COUNT, metavar="n", help="People in the sample.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new or empty folder.")
 @add(ZEROS, settings_flags("model", "prior", "profiles", "seed"))
 def command(levels: str, population: int, sample: int, out: Path, zeros: Path | None, **options: Any) -> int:

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from keyhole.commands import flags
-from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags, take_reading
+from keyhole.commands.flags import COUNT, add, choose_source, default_folder, given, settings_flags, take_reading
 from keyhole.commands.screen import print_json, print_na, print_table, print_text
 from keyhole.evaluation.replicate import PLOT, RESULT
 from keyhole.words import as_flags, duration, number, plural
@@ -81,7 +81,7 @@ def _remark(entry: dict[str, Any]) -> str:
 @click.command("validate", short_help="Check estimators on a known population.")
 @click.argument("population", type=click.Path(path_type=Path), required=False)
 @add(flags.KEYS)
-@click.option("--sample-size", required=True, type=int, metavar="n", help="Records in each sample.")
+@click.option("--sample-size", required=True, type=COUNT, metavar="n", help="Records in each sample.")
 @click.option("--replicates", required=True, type=int, metavar="R", help="How many samples to draw.")
 @add(flags.CODEBOOK, flags.ZEROS, *flags.DATABASE, *flags.CELLS)
 @click.option(

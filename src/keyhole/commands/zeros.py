@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keyhole.commands import Group
 from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, add, choose_source, take_reading
 from keyhole.commands.screen import print_json, print_na, print_table
 from keyhole.words import percent, plural
@@ -25,7 +26,7 @@ DATA = add(
 )
 
 
-@click.group("zeros", short_help="Rules for impossible combinations: check, suggest, boxes.")
+@click.group("zeros", cls=Group, short_help="Rules for impossible combinations: check, suggest, boxes.")
 def command() -> None:
     """Rules for combinations that cannot exist, such as a married child."""
 

@@ -3,6 +3,8 @@
 Only distinct values pass through Python; the column itself stays in polars.
 """
 
+import shlex
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -39,7 +41,7 @@ def encode_column(
     if len(values) > MOST_CATEGORIES:
         raise InputError(
             f"{where}: key '{column.name}' has more than {MOST_CATEGORIES:,} different values, too many for a key: "
-            f"leave it out, or group it with `bands` {column.name}=0,15,30 (lower limits)."
+            f"leave it out, or group it with `bands` {_paste(column.name, '=0,15,30')} (lower limits)."
         )
     texts = value_texts(values)
     if not allow_identifier:
@@ -144,10 +146,12 @@ def _refuse_unsuitable(
 ) -> None:
     """Refuse measurements, identifiers, and codebooks with more categories than there are records."""
     key = f"{where}: key '{name}' has"
-    group = f"leave it out, group it (numbers with `bands` {name}=0,15,30), or keep it with `allow_identifier` {name}."
+    limits, width = _paste(name, "=0,15,30"), _paste(name, "=5y")
+    keep = f"or keep it with `allow_identifier` {_paste(name)}."
+    group = f"leave it out, group it (numbers with `bands` {limits}), {keep}"
     band = (
-        f"so it looks continuous: group it with `bands` {name}=0,15,30 (lower limits) or `bands` {name}=5y (width), "
-        f"list its categories in a codebook, or keep it with `allow_identifier` {name}."
+        f"so it looks continuous: group it with `bands` {limits} (lower limits) or `bands` {width} (width), "
+        f"list its categories in a codebook, {keep}"
     )
     measured: set[str] = set() if book else set(texts) - set(labels.categories if labels else ())
     if are_fractions(measured):
@@ -162,6 +166,11 @@ def _refuse_unsuitable(
     known = book or labels
     if known is not None and len(known.categories) > records >= 50:
         raise InputError(f"{key} {len(known.categories)} categories in the codebook for {records} records: {group}")
+
+
+def _paste(name: str, value: str = "") -> str:
+    """Write the value of an option so that it can be pasted into a shell."""
+    return shlex.quote(f"{name}{value}")
 
 
 def read_counts(column: pl.Series, where: str) -> NDArray[np.int64]:

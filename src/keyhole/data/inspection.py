@@ -36,7 +36,12 @@ GROUP_FROM = 50
 NAMED_AS_IDENTIFIER = re.compile(
     r"(?:^|[_.\W])(?:id|uuid|guid|ssn|pnr|serial)$|(?:person|hh|household|case|p|h)_?id$", re.I
 )
-Looks = Literal["key", "identifier", "continuous", "constant"]
+NAMED_AS_WEIGHT = re.compile(
+    r"(?:^|[_.\W\d]|per|person|hh|hous(?:e|ehold|ing)|fin(?:al)?|fnl|samp(?:le|ling)?|survey|design|asec|p|h)_?"
+    r"(?:wt|wgt|wght|weight)s?p?\d*$|^wt(?:_|finl|supp|ss)",
+    re.I,
+)
+Looks = Literal["key", "identifier", "weight", "continuous", "constant"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,8 @@ def _guess(
         return "constant", "all blank"
     if different == 1 and (not known or len(known) < 2):
         return "constant", "a single value"
+    if NAMED_AS_WEIGHT.search(column.name) and not known and _may_be_weights(column, texts):
+        return "weight", "named like a survey weight"
     if texts is None:
         measured = column.dtype.is_float()
         return ("continuous" if measured else "identifier"), f"more than {MOST_CATEGORIES:,} different values"
@@ -152,6 +159,13 @@ def _guess(
     if different > GROUP_FROM:
         return "key", f"{different:,} categories; grouping lowers the risk"
     return "key", f"{different:,} categories"
+
+
+def _may_be_weights(column: pl.Series, texts: set[str] | None) -> bool:
+    """Whether all values are positive numbers; of too many values, only the type is known."""
+    if texts is None:
+        return column.dtype.is_numeric()
+    return all(NUMBER.fullmatch(text) and float(text) > 0 for text in texts)
 
 
 def _kind(column: pl.Series, texts: set[str] | None) -> str:

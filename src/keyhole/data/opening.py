@@ -5,6 +5,7 @@ Gzip is unpacked into memory within limits, so that a small file cannot exhaust 
 
 import codecs
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -93,9 +94,8 @@ def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
     if ending in SPREADSHEET_ENDINGS:
         raise InputError(f"{path}: files that end in {ending} cannot be read; save the table as CSV or Parquet.")
     if found == "an SQLite database":
-        raise InputError(
-            f"{path} is {found}: name it with `url` sqlite:///{path.name} and select its rows with `query`."
-        )
+        url = shlex.quote(f"sqlite:///{path.name}")
+        raise InputError(f"{path} is {found}: name it with `url` {url} and select its rows with `query`.")
     if found == "Parquet" and ending in TEXT_ENDINGS:
         raise InputError(f"{path} is Parquet, although its name ends in {ending}: rename it to .parquet.")
     if found in PROGRAMS.values():
