@@ -43,7 +43,10 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    model: Literal["hdp", "mixed"] = option("hdp", "Number of profiles learned (hdp) or fixed (mixed).")
+    model: Literal["hdp", "mixed", "classes"] = option(
+        "hdp",
+        "Profiles of which a person mixes several, their number learned (hdp) or fixed (mixed), or has one (classes).",
+    )
     profiles: int = option(20, "Number of profiles of the model 'mixed'.", low=1, high=1000)
     prior: Literal["adaptive", "paper"] = option(
         "adaptive", "Learn the hyperparameters (adaptive) or fix them as in the article (paper)."
@@ -87,6 +90,8 @@ class Settings(BaseModel):
             raise ValueError(
                 f"the estimator '{self.estimator}' does not support missing answers: use `missing` category or drop"
             )
+        if self.model == "classes" and (self.prior != "adaptive" or self.estimator != "exact"):
+            raise ValueError("the model 'classes' has no other `prior` or `estimator`: omit them")
         if self.model != "mixed" and self.profiles != _default("profiles"):
             raise ValueError("`profiles` is an option of the model 'mixed': add that or omit `profiles`")
         if self.estimator != "monte-carlo" and self.mc_draws != _default("mc_draws"):
@@ -97,7 +102,7 @@ class Settings(BaseModel):
 class Options(TypedDict, total=False):
     """The options of `Settings` as keyword arguments."""
 
-    model: Literal["hdp", "mixed"]
+    model: Literal["hdp", "mixed", "classes"]
     profiles: int
     prior: Literal["adaptive", "paper"]
     estimator: Literal["exact", "monte-carlo", "population"]

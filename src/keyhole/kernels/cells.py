@@ -165,3 +165,17 @@ def cell_probabilities(weight, level_profile, profiles, eppf, cell_level, work, 
             for b in range(variables):
                 value += eppf[variables, b + 1] * work.total[b, lane]
             out[first + lane] = value
+
+
+@kernel
+def mixture_probabilities(weight, level_profile, cell_level, out):
+    """Write the probability of each cell to `out`, given that all answers of a person are at one table."""
+    profiles = weight.shape[0]
+    product = np.empty(profiles)
+    for i in range(cell_level.shape[0]):
+        product[:] = weight
+        for j in range(cell_level.shape[1]):
+            v = cell_level[i, j]
+            for k in range(profiles):
+                product[k] *= level_profile[v, k]
+        out[i] = product.sum()

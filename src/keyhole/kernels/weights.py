@@ -12,21 +12,29 @@ from keyhole.kernels.jit import inner
 
 
 @inner
+def draw_gamma(rng, gamma, tables, profiles, shape, rate):
+    """Draw gamma given its current value, the numbers of tables and of profiles, and its prior."""
+    if tables > 0:
+        rate -= draw_log_beta(rng, gamma + 1.0, float(tables))
+        shape += profiles - 1.0
+        if rng.random() * (shape + tables * rate) < shape:
+            shape += 1.0
+    return rng.standard_gamma(shape) / rate
+
+
+@inner
 def draw_weight_concentration(rng, records, prior, state, work):
-    """Draw gamma given the numbers of tables and of profiles; `mixed` has no gamma."""
+    """Draw gamma; `mixed` has none."""
     if prior.finite:
         return
-    shape, rate = prior.weight_concentration[0], prior.weight_concentration[1]
     profiles = state.profile_total[0]
     tables = 0
     for k in range(profiles):
         tables += state.profile_tables[k]
-    if tables > 0:
-        rate -= draw_log_beta(rng, state.weight_concentration[0] + 1.0, float(tables))
-        shape += profiles - 1.0
-        if rng.random() * (shape + tables * rate) < shape:
-            shape += 1.0
-    state.weight_concentration[0] = rng.standard_gamma(shape) / rate
+    state.weight_concentration[0] = draw_gamma(
+        rng, state.weight_concentration[0], tables, profiles, prior.weight_concentration[0],
+        prior.weight_concentration[1],
+    )  # fmt: skip
 
 
 @inner

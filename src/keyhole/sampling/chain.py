@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import State
-from keyhole.kernels.sweep import fill_missing, run_sweeps
+from keyhole.kernels.sweep import run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
-from keyhole.sampling.predict import Evaluation, Scratch, evaluate, shorten
+from keyhole.sampling.classes import ClassState, start_classes, sweep_classes
+from keyhole.sampling.evaluation import Evaluation, evaluate
+from keyhole.sampling.predict import Scratch, shorten
 from keyhole.sampling.problem import Problem
-from keyhole.sampling.start import enlarge, leave_start, make_state_work, start_state
+from keyhole.sampling.start import enlarge, make_state_work, start_state
 
 Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
 """r1 and r2 of the sample uniques in one draw."""
@@ -29,14 +31,13 @@ class ChainState(NamedTuple):
     """The state of a chain: all that determines how it continues.
 
     sweep_rng, risk_rng: states of the two generators, as NumPy gives them; draws: number made so far;
-    phase: index into the problem's phases; since: sweeps of this phase since its start or the last draw.
+    since: sweeps since the start or the last draw.
     """
 
-    state: State
+    state: State | ClassState
     sweep_rng: dict[str, Any]
     risk_rng: dict[str, Any]
     draws: int
-    phase: int
     since: int
 
 
@@ -57,15 +58,14 @@ class Block(NamedTuple):
 
 @dataclass
 class Chain:
-    """A running chain. before: draws made before this block."""
+    """A running chain. work: scratch of `hdp` and `mixed`; before: draws made before this block."""
 
     rng: np.random.Generator
     risk_rng: np.random.Generator
-    state: State
-    work: Work
+    state: State | ClassState
+    work: Work | None
     scratch: Scratch = field(default_factory=dict)
     before: int = 0
-    phase: int = 0
     since: int = 0
     quantities: list[dict[str, float]] = field(default_factory=list)
     sampling_seconds: float = 0.0
@@ -80,13 +80,10 @@ class Chain:
 def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: Problem) -> Chain:
     """Return a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
-    state, _ = start_state(first, problem.records, problem.prior, start)
-    return Chain(first, second, state, make_phase_work(problem, state, 0))
-
-
-def make_phase_work(problem: Problem, state: State, phase: int) -> Work:
-    """Allocate scratch for the sweeps of a phase."""
-    return make_state_work(problem.records, problem.phases[phase].prior, len(state.weight))
+    if problem.model == "classes":
+        return Chain(first, second, start_classes(first, problem.distinct, problem.prior, start), None)
+    state, work = start_state(first, problem.records, problem.distinct, problem.prior, number, start)
+    return Chain(first, second, state, work)
 
 
 def find_position(chain: Chain) -> ChainState:
@@ -96,21 +93,24 @@ def find_position(chain: Chain) -> ChainState:
         sweep_rng=plain_state(chain.rng),
         risk_rng=plain_state(chain.risk_rng),
         draws=chain.draws,
-        phase=chain.phase,
         since=chain.since,
     )
 
 
 def continue_from(position: ChainState, problem: Problem) -> Chain:
     """Return a chain in this state, with its own copy of the arrays."""
-    state = State(**{name: array.copy() for name, array in position.state._asdict().items()})
+    state = position.state
+    work = None
+    if isinstance(state, State):
+        # Kernels of `hdp` write into the arrays; those of `classes` return new ones.
+        state = State(*(array.copy() for array in state))
+        work = make_state_work(problem.records, problem.prior, len(state.weight))
     return Chain(
         rng=make_generator(position.sweep_rng),
         risk_rng=make_generator(position.risk_rng),
         state=state,
-        work=make_phase_work(problem, state, position.phase),
+        work=work,
         before=position.draws,
-        phase=position.phase,
         since=position.since,
     )
 
@@ -166,28 +166,29 @@ def advance(chain: Chain, problem: Problem) -> None:
 
 def is_draw_due(chain: Chain, problem: Problem) -> bool:
     """Return whether the sweeps up to the next draw have been made."""
-    return problem.phases[chain.phase].sweeps is None and chain.since == problem.thin
+    return chain.since == problem.thin
 
 
 def run_one_sweep(chain: Chain, problem: Problem) -> None:
     """Make one sweep, after enlarging the state if it may need more room for profiles."""
     clock = time.perf_counter()
-    phase, records = problem.phases[chain.phase], problem.records
-    if phase.sweeps is not None:
-        # Missing answers have a seat because of the rules, so they are drawn under the rules in every phase.
-        records = fill_missing(chain.rng, records, problem.prior, chain.state)
-    while not run_sweeps(chain.rng, records, phase.prior, phase.tuning, chain.state, chain.work, 1):
-        if chain.work.status[0] != GROW:
-            break
-        chain.state, chain.work = enlarge(records, phase.prior, chain.state)
-    if chain.work.status[0] != OK:
-        raise KeyholeError("a chain ran out of room for profiles: please report this as a bug.")
+    if isinstance(chain.state, ClassState):
+        chain.state = sweep_classes(chain.rng, problem.distinct, problem.prior, chain.state)
+    elif chain.work is not None:
+        sweep_tables(chain, problem, chain.state, chain.work)
     chain.since += 1
-    if chain.since == phase.sweeps:
-        chain.phase, chain.since = chain.phase + 1, 0
-        chain.work = make_phase_work(problem, chain.state, chain.phase)
-        leave_start(chain.rng, problem.records, problem.prior, chain.state, chain.work)
     chain.sampling_seconds += time.perf_counter() - clock
+
+
+def sweep_tables(chain: Chain, problem: Problem, state: State, work: Work) -> None:
+    """Make one sweep of `hdp` or `mixed`."""
+    while not run_sweeps(chain.rng, problem.records, problem.prior, problem.tuning, state, work, 1):
+        if work.status[0] != GROW:
+            break
+        state, work = enlarge(problem.records, problem.prior, state)
+        chain.state, chain.work = state, work
+    if work.status[0] != OK:
+        raise KeyholeError("a chain ran out of room for profiles: please report this as a bug.")
 
 
 def make_draw(chain: Chain, problem: Problem) -> Evaluation:

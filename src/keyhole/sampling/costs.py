@@ -1,5 +1,6 @@
 """Costs of work in nanoseconds on one core, from sizes alone: plans made from them never depend on the clock."""
 
+from keyhole.kernels.classes import Cells
 from keyhole.settings import Settings
 
 EXACT_STEPS = 4_000_000
@@ -33,3 +34,18 @@ def cell_cost(variables: int, profiles: int) -> float:
     if exact_steps(variables) > EXACT_STEPS:
         return float(PARTICLES * variables * variables * profiles)
     return 0.2 * variables * exact_steps(variables) + 0.2 * profiles * (1 << variables)
+
+
+CLASSES = 60
+"""Approximate number of profiles that a sweep of `classes` considers."""
+
+
+def class_sweep_cost(cells: Cells) -> float:
+    """Return the cost of a sweep of `classes`: of the cells, of their records, and of the rows."""
+    distinct, variables = cells.level.shape
+    return distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * cells.count.sum() + 150.0 * CLASSES * cells.level_start[-1]
+
+
+def class_evaluation_cost(cells: Cells, events: int) -> float:
+    """Return the cost of a draw of `classes`: of the events' probabilities, and of the risks."""
+    return events * (600.0 + 0.2 * CLASSES * cells.level.shape[1])

@@ -45,11 +45,11 @@ THEIRS: tuple[Any, ...] = (draw_augmented_records, draw_augmented_answers, draw_
 """Two lists that take equally long, OURS including what is compiled after it."""
 
 
-def make_example(estimator: str = "exact") -> Problem:
+def make_example(estimator: str = "exact", **options: Any) -> Problem:
     """Return the problem of four records with two variables of two levels."""
     level = np.array([[0, 2], [1, 3], [0, 3], [1, 2]], np.int32)
     records = Records(level, np.full(4, 2), np.array([0, 2, 4]))
-    return make_problem(records, np.arange(4), 10, Settings.model_validate({"estimator": estimator}), None)
+    return make_problem(records, np.arange(4), 10, Settings.model_validate({"estimator": estimator, **options}), None)
 
 
 def compile_kernels(kernels: Sequence[Any]) -> None:

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
 from keyhole.kernels.boxes import fill_set_factors, sum_possible
-from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work
+from keyhole.kernels.cells import CellWork, cell_probabilities, make_cell_work, mixture_probabilities
+from keyhole.kernels.classes import find_possible
 from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
-from keyhole.kernels.freeze import LEFT, Draw, effective_profiles, fill_draw, find_capacity, log_likelihood
-from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
-from keyhole.kernels.risk import count_matches, draw_matches, fill_risks, find_variances
-from keyhole.kernels.state import Floats, Prior, Records, Rules, State, has_rules
+from keyhole.kernels.freeze import LEFT, Draw, fill_draw, find_capacity
+from keyhole.kernels.importance import importance_probabilities
+from keyhole.kernels.risk import fill_risks, find_variances
+from keyhole.kernels.state import Floats, Prior, Records, Rules, State
 from keyhole.sampling.costs import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.events import Events
-from keyhole.sampling.problem import Problem
 
 Scratch = dict[int, CellWork]
 """Scratch for events, by the number of variables that they restrict; allocated on first use."""
@@ -45,17 +45,6 @@ class Measured:
     r2: Floats
     expected: tuple[float, float]
     variance: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A draw of a chain and its evaluation: quantities by name, risks of the sample uniques."""
-
-    draw: Draw
-    quantities: dict[str, float]
-    r1: NDArray[np.float32]
-    r2: NDArray[np.float32]
-    error: float
 
 
 def freeze(
@@ -86,16 +75,21 @@ def make_draw(
     level_profile: NDArray[np.floating],
     record_concentration: Floats,
     shared_concentration: Floats,
-    finite: bool,
+    shared: bool,
     variables: int,
 ) -> Draw:
-    """Return a draw from its stored parts. finite: one concentration for all records (`mixed`)."""
+    """Return a draw from its stored parts. shared: one concentration for all records (`mixed`; 0 in `classes`)."""
     eppf = np.zeros((variables + 1, variables + 2))
-    if finite:
+    if shared:
         fill_fixed_alpha_eppf(float(shared_concentration[0]), eppf)
     else:
         fill_random_alpha_eppf(float(record_concentration[0]), float(record_concentration[1]), eppf)
     return Draw(weight, level_profile, eppf, record_concentration, shared_concentration)
+
+
+def is_mixture(draw: Draw) -> bool:
+    """Return whether all answers of a person are at one table, so that no set partitions need be summed."""
+    return float(draw.shared_concentration[0]) == 0.0
 
 
 def predict(
@@ -124,9 +118,12 @@ def _predict_part(
     rng: np.random.Generator, draw: Draw, row: NDArray[np.int32], scratch: Scratch
 ) -> tuple[Floats, float]:
     events, variables = row.shape
+    out = np.zeros(events)
+    if is_mixture(draw):
+        mixture_probabilities(draw.weight, draw.level_profile, row, out)
+        return out, 0.0
     if variables == 0:
         return np.ones(events), 0.0
-    out = np.zeros(events)
     if exact_steps(variables) > EXACT_STEPS:
         return out, float(importance_probabilities(rng, draw, row, PARTICLES, out))
     profiles = len(draw.weight)
@@ -142,6 +139,8 @@ def possible_mass(rules: Rules, draw: Draw) -> float:
     boxes = len(rules.box_start) - 1
     if boxes == 0:
         return 1.0
+    if is_mixture(draw):
+        return float(draw.weight @ find_possible(rules, draw.level_profile))
     profiles = len(draw.weight)
     largest = int(max(*np.diff(rules.box_start), *np.diff(rules.possible_start), 1))
     set_factor = np.zeros((len(rules.set_variable), profiles))
@@ -155,75 +154,3 @@ def measure(q: Floats, people: int) -> Measured:
     r1, r2 = np.zeros(len(q)), np.zeros(len(q))
     expected = fill_risks(q, people, r1, r2)
     return Measured(r1, r2, expected, find_variances(r1, r2, people))
-
-
-def evaluate(rng: np.random.Generator, problem: Problem, state: State, scratch: Scratch | None = None) -> Evaluation:
-    """Freeze a chain's state, predict the cells of the records, and measure the risks of the sample uniques."""
-    records, uniques = problem.records, len(problem.cell_level)
-    # With rules M possible people correspond to M / (1 - p_0) people of the untruncated model.
-    people = problem.n_unseen * (1.0 + float(state.augmented_total[0]) / max(len(records.level), 1))
-    draw = freeze(rng, records, problem.prior, state, people)
-    if problem.estimator == "population":
-        possible, error = 1.0, 0.0
-        found, taus = _simulate_risks(rng, problem, draw)
-        fit = log_likelihood(records.level, state.seat, state.table_label, state.level_profile)
-    else:
-        prediction = _predict_cells(rng, problem, draw, scratch)
-        possible, error = prediction.possible, prediction.error
-        q = prediction.q[:uniques]
-        found = measure(q, problem.n_unseen)
-        taus = draw_matches(rng, q, problem.n_unseen)
-        if problem.estimator == "exact":
-            fit = np.log(q).sum() + (problem.shared_count * np.log(prediction.q[uniques:])).sum()
-        else:
-            fit = log_likelihood(records.level, state.seat, state.table_label, state.level_profile)
-    quantities = {
-        "tau1": taus[0],
-        "tau2": taus[1],
-        "tau1_expected": found.expected[0],
-        "tau2_expected": found.expected[1],
-        "tau1_variance": found.variance[0],
-        "tau2_variance": found.variance[1],
-        "log_likelihood": float(fit),
-        "profiles": float(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
-        "effective_profiles": effective_profiles(draw.weight),
-        "weight_concentration": float(state.weight_concentration[0]),
-        "record_concentration": mean_concentration(problem, state),
-    }
-    if problem.prior.finite:
-        del quantities["weight_concentration"]
-    if has_rules(problem.prior.rules):
-        quantities["p0"] = 1.0 - possible
-    if not np.isfinite(list(quantities.values())).all():
-        raise KeyholeError("a chain gave a number that is not finite: please report this as a bug.")
-    return Evaluation(draw, quantities, found.r1.astype(np.float32), found.r2.astype(np.float32), error)
-
-
-def _predict_cells(rng: np.random.Generator, problem: Problem, draw: Draw, scratch: Scratch | None) -> Prediction:
-    """Predict the cells of the problem, by the article's Monte Carlo if that is the estimator."""
-    if problem.estimator != "monte-carlo":
-        return predict(rng, draw, problem.cells, problem.prior.rules, scratch)
-    possible = possible_mass(problem.prior.rules, draw)
-    out = np.zeros(len(problem.cell_level))
-    level_start = problem.records.level_start
-    error = monte_carlo_probabilities(rng, draw, level_start, problem.cell_level, problem.mc_draws, out)
-    return Prediction(out / possible, possible, float(error))
-
-
-def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> tuple[Measured, tuple[float, float]]:
-    """Return the risks in one simulated population: r1 is 0 or 1, r2 one over the size of the cell."""
-    uniques = len(problem.cell_level)
-    count, r1, r2 = np.zeros(uniques, np.int64), np.zeros(uniques), np.zeros(uniques)
-    count_people_in_cells(
-        rng, draw, problem.records.level_start, problem.n_unseen, problem.cell_key, problem.cell_order,
-        problem.multiplier, problem.cell_level, count,
-    )  # fmt: skip
-    taus = count_matches(count, r1, r2)
-    return Measured(r1, r2, taus, (0.0, 0.0)), taus
-
-
-def mean_concentration(problem: Problem, state: State) -> float:
-    """Return the mean concentration of the records: alpha, or a / b."""
-    if problem.prior.finite:
-        return float(state.shared_concentration[0])
-    return float(state.record_concentration[0] / state.record_concentration[1])

@@ -14,16 +14,13 @@ from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.partitions import Partitions
 from keyhole.kernels.state import Records
 from keyhole.sampling.chain import ChainState, run_block
-from keyhole.sampling.costs import EXACT_STEPS, exact_steps
+from keyhole.sampling.costs import CLASSES, EXACT_STEPS, exact_steps
 from keyhole.sampling.problem import Problem
-from keyhole.sampling.start import empty_state, make_state_work
+from keyhole.sampling.start import CAPACITY, empty_state, make_state_work
 from keyhole.sampling.trace import KEPT_DRAWS, risk_limit
 from keyhole.sampling.workers import count_workers
 from keyhole.settings import Settings
 from keyhole.words import duration
-
-CAPACITY = 520
-"""Profiles for which a chain has room at its start (`start_state`)."""
 
 LIBRARIES = 138_000_000
 """Bytes of libraries that are loaded only for the verdict and the results: ArviZ, SciPy's statistics, HDF5."""
@@ -44,6 +41,9 @@ SHARE_SAVED = 0.5
 """Share of the draws that one checkpoint adds to its generation, all in a short run and few in a long one; they are
 packed before they are assembled."""
 
+ENTRIES = 8
+"""Profiles that the records of a cell have in `classes`, on average over cells with many records."""
+
 SIMULATED = 14
 """Bytes of an answer while the model check draws a file: code, level, and whether it is missing."""
 
@@ -55,6 +55,11 @@ def sizes(problem: Problem) -> tuple[int, int]:
     partitions.py, which all chains share, are not counted: this call makes them.
     """
     records = problem.records
+    if problem.model == "classes":
+        distinct, levels = len(problem.distinct.count), int(records.level_start[-1])
+        entries = min(int(problem.distinct.count.sum()), ENTRIES * distinct)
+        state = 8 * (entries + distinct) + 2 * 8 * levels * CLASSES
+        return state, 3 * state
     few = [Records(records.level[:n], records.answer_total[:n], records.level_start) for n in (1, 2)]
     states = [sum(array.nbytes for array in empty_state(part, CAPACITY)) for part in few]
     works = [_bytes(make_state_work(part, problem.prior, CAPACITY)) for part in few]
@@ -136,9 +141,7 @@ def check_memory(problem: Problem, settings: Settings) -> None:
 def time_draw(problem: Problem, settings: Settings, position: ChainState) -> float:
     """Return approximately how many seconds a draw of each chain takes, from one sweep that is then discarded."""
     started = time.perf_counter()
-    last = len(problem.phases) - 1
-    since = position.since if position.phase == last else 0
-    run_block(problem, position._replace(phase=last, since=since), 1, (1, 1), seconds=0.0)
+    run_block(problem, position, position.draws + 1, (1, 1), seconds=0.0)
     sweep = time.perf_counter() - started
     return 1.5 * problem.thin * sweep * settings.chains / count_workers(settings)
 

@@ -7,8 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
-from keyhole.kernels.state import Floats, Integers, Prior, Records, Tuning, has_rules, no_rules
-from keyhole.sampling.costs import EXACT_STEPS, LABEL_PASSES, cell_cost, exact_steps, guess_profiles, sweep_cost
+from keyhole.kernels.classes import Cells
+from keyhole.kernels.state import Floats, Integers, Prior, Records, Tuning, has_rules
+from keyhole.sampling.classes import count_distinct
+from keyhole.sampling.costs import (
+    EXACT_STEPS,
+    LABEL_PASSES,
+    cell_cost,
+    class_evaluation_cost,
+    class_sweep_cost,
+    exact_steps,
+    guess_profiles,
+    sweep_cost,
+)
 from keyhole.sampling.events import Events, describe_cells
 from keyhole.sampling.layout import find_rules
 from keyhole.sampling.start import make_prior, seat_missing
@@ -18,40 +29,32 @@ from keyhole.zeros import Zeros
 EVALUATION_SHARE = 0.25
 """Cost of evaluating risks, relative to sweeps: chains mix slowly, so more frequent draws add little."""
 
+FEWEST_SWEEPS, FEWEST_CLASS_SWEEPS = 2, 4
+"""Fewest sweeps from one draw to the next, of `hdp` and `mixed`, and of `classes`."""
+
 PROPOSALS, FEW_PROPOSALS = 4, 1
 """Split-merge proposals in a sweep; fewer under `paper`, whose few large profiles make each of them expensive."""
-
-START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
-"""Sweeps under the prior `adaptive` and without rules with which a chain with rules or under `paper` starts; fewer if
-they would visit more than START_ANSWERS answers."""
 
 MEMBERSHIP_SHARE = 0.2
 """Cost of drawing concentrations and memberships jointly, relative to sweeps."""
 
 
 @dataclass(frozen=True)
-class Phase:
-    """A model that chains sample; sweeps: for how many sweeps, None until the run ends."""
-
-    prior: Prior
-    tuning: Tuning
-    sweeps: int | None
-
-
-@dataclass(frozen=True)
 class Problem:
     """The data, the model and how a draw is evaluated.
 
+    records: sorted, so that equal records are neighbours; distinct: their distinct cells. `classes` needs only these.
     cell_level: int32 (uniques, J), the cells of the sample uniques; n_unseen: M, the number of unseen people.
     cells: the events of these cells and, if probabilities are exact, of those that several records share;
     shared_count: float64, how many records share each.
-    phases: the models that a chain samples one after the other; draws are made in the last only.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     """
 
+    model: str
     records: Records
+    distinct: Cells
     prior: Prior
-    phases: tuple[Phase, ...]
+    tuning: Tuning
     cell_level: NDArray[np.int32]
     shared_count: Floats
     cells: Events
@@ -63,12 +66,6 @@ class Problem:
     cell_key: NDArray[np.uint64]
     cell_order: Integers
     multiplier: NDArray[np.uint64]
-
-    @property
-    def start_sweeps(self) -> int:
-        """Sweeps that a chain makes before its last phase."""
-        return sum(phase.sweeps or 0 for phase in self.phases)
-
 
 def make_problem(
     records: Records, unique_record: Integers, population: int, settings: Settings, zeros: Zeros | None
@@ -82,14 +79,22 @@ def make_problem(
     cells = np.ascontiguousarray(records.level[unique_record])
     variables = records.level.shape[1]
     estimator: str = settings.estimator
-    if estimator == "exact" and exact_steps(variables) > EXACT_STEPS:
+    if estimator == "exact" and settings.model != "classes" and exact_steps(variables) > EXACT_STEPS:
         estimator = "importance"
     rules = find_rules(zeros, records.level_start)
     shared, shared_count = find_shared_cells(records, unique_record)
     possible = zeros.possible if zeros is not None and has_rules(rules) else None
     every_cell = describe_cells(np.concatenate([cells, shared]), records.level_start, possible)
-    sweep = sweep_cost(len(records.level), variables, has_rules(rules))
-    evaluation = sum(len(part.cell) for part in every_cell.parts) * cell_cost(variables, guess_profiles(settings))
+    sorting, distinct = count_distinct(records.level, records.level_start)
+    events = sum(len(part.cell) for part in every_cell.parts)
+    if settings.model == "classes":
+        sweep = class_sweep_cost(distinct)
+        evaluation = class_evaluation_cost(distinct, events)
+        least = FEWEST_CLASS_SWEEPS
+    else:
+        sweep = sweep_cost(len(records.level), variables, has_rules(rules))
+        evaluation = events * cell_cost(variables, guess_profiles(settings))
+        least = FEWEST_SWEEPS
     prior = make_prior(settings.model, settings.prior, rules)
     tuning = Tuning(
         split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" else PROPOSALS,
@@ -100,9 +105,11 @@ def make_problem(
     key = hash_rows(cells, multiplier)
     order = np.argsort(key, kind="stable")
     return Problem(
-        records=seat_missing(sort_records(records, multiplier), prior),
+        model=settings.model,
+        records=seat_missing(sort_records(records, sorting, settings.model), prior),
+        distinct=distinct,
         prior=prior,
-        phases=plan_phases(prior, tuning, records),
+        tuning=tuning,
         cell_level=cells,
         shared_count=shared_count,
         cells=every_cell if estimator == "exact" else describe_cells(cells, records.level_start, possible),
@@ -110,37 +117,18 @@ def make_problem(
         profiles=settings.profiles,
         estimator=estimator,
         mc_draws=settings.mc_draws,
-        thin=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), 2), 50)),
+        thin=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), least), 50)),
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
     )
 
 
-def plan_phases(prior: Prior, tuning: Tuning, records: Records) -> tuple[Phase, ...]:
-    """Return the phases of a chain; with rules and under `paper` it starts without rules and under `adaptive`.
-
-    Without rules splits and merges soon find the profiles of a large file; with rules they are hardly ever accepted.
-    Under `paper` large profiles are hardly ever split, while the surplus profiles of `adaptive` soon merge.
-    """
-    last = Phase(prior, tuning, None)
-    if prior.adaptive and not has_rules(prior.rules):
-        return (last,)
-    start = prior._replace(adaptive=True, rules=no_rules())
-    return Phase(start, tuning._replace(split_merge_proposals=PROPOSALS), count_start_sweeps(records)), last
-
-
-def count_start_sweeps(records: Records) -> int:
-    """Return the number of sweeps in the first of two phases."""
-    return int(min(max(START_ANSWERS / max(records.level.size, 1), FEWEST_START_SWEEPS), START_SWEEPS))
-
-
-def sort_records(records: Records, multiplier: NDArray[np.uint64]) -> Records:
-    """Make equal records neighbours, so that the weights that labels.py computes for one serve the next."""
-    order = np.argsort(hash_rows(records.level, multiplier), kind="stable")
-    return records._replace(
-        level=np.ascontiguousarray(records.level[order]), answer_total=np.ascontiguousarray(records.answer_total[order])
-    )
+def sort_records(records: Records, order: Integers, model: str) -> Records:
+    """Return the records in this order; none for `classes`, which knows cells only."""
+    chosen = order[:0] if model == "classes" else order
+    level = np.ascontiguousarray(records.level[chosen])
+    return records._replace(level=level, answer_total=np.ascontiguousarray(records.answer_total[chosen]))
 
 
 def hash_rows(level: NDArray[np.int32], multiplier: NDArray[np.uint64]) -> NDArray[np.uint64]:

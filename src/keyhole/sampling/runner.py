@@ -6,7 +6,7 @@ time limit depends on the clock: a look uses the same draws of each chain, howev
 """
 
 import time
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_ser
 from keyhole.errors import KeyholeError, Stopped
 from keyhole.kernels.state import Floats, Integers, Records
 from keyhole.sampling.chain import Block, find_position, start_chain
+from keyhole.sampling.evaluation import count_profiles
 from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.saved_run import Checkpointer, Resumed, fingerprint, open_checkpointer
-from keyhole.sampling.start import STARTS
+from keyhole.sampling.start import STARTS, count_start_sweeps
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
     ChainHistory,
@@ -36,7 +37,7 @@ from keyhole.sampling.trace import (
     stack_risks,
     start_history,
 )
-from keyhole.sampling.workers import Clock, Workers, open_workers, shielded
+from keyhole.sampling.workers import Clock, Workers, count_workers, open_workers, shielded
 from keyhole.seeds import chain_seeds
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
@@ -121,10 +122,9 @@ def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
     """Return the progress event of a block."""
     seconds = run.clock.seconds
     half = chain.quantities[chain.draws // 2 :: 1 + chain.draws // 500]
-    state = chain.position.state
     sweeps = chain.sweeps(run.problem)
     made = [item.sweeps(run.problem) - first for item, first in zip(run.chains, run.first_sweeps, strict=True)]
-    needed = run.problem.start_sweeps + max(run.needed, wanted) * run.problem.thin
+    needed = max(run.needed, wanted) * run.problem.thin
     to_go = sum(max(needed - item.sweeps(run.problem), 0) for item in run.chains)
     return Progress(
         chain=chain.number,
@@ -132,7 +132,7 @@ def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
         draws=chain.draws,
         wanted=wanted,
         sweeps=sweeps,
-        profiles=int(np.count_nonzero(state.profile_tables[: state.profile_total[0]])),
+        profiles=count_profiles(chain.position.state),
         tau1=float(np.mean([draw["tau1_expected"] for draw in half])) if half else float("nan"),
         seconds=seconds,
         speed=(sweeps - run.first_sweeps[chain.number]) / seconds,
@@ -177,8 +177,7 @@ def run_chains(
         compile_seconds = time.perf_counter() - clock
         start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
         seconds = time_draw(problem, settings, start.chains[-1].position)
-        before = max(problem.start_sweeps - start.chains[-1].sweeps(problem), 0) / problem.thin
-        estimate = describe_estimate(problem, settings, seconds, before + count_wanted(start.round), before + FEWEST)
+        estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST)
         report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
         run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
         run.round, run.before = start.round, start.seconds
@@ -210,12 +209,14 @@ def count_wanted(rounds: int) -> int:
 def start_histories(problem: Problem, settings: Settings) -> list[ChainHistory]:
     """Return all chains at their starts."""
     seeds = chain_seeds(settings.seed, settings.chains)
-    chains = []
-    for c in range(settings.chains):
-        start = problem.profiles if problem.prior.finite else STARTS[c % len(STARTS)]
-        position = find_position(start_chain(c, start, seeds[c], problem))
-        chains.append(start_history(c, start, position, len(problem.cell_level)))
-    return chains
+
+    def start(number: int) -> ChainHistory:
+        profiles = problem.profiles if problem.prior.finite else STARTS[number % len(STARTS)]
+        position = find_position(start_chain(number, profiles, seeds[number], problem))
+        return start_history(number, profiles, position, len(problem.cell_level))
+
+    with ThreadPoolExecutor(count_workers(settings)) as pool:
+        return list(pool.map(start, range(settings.chains)))
 
 
 def run_rounds(run: Run, workers: Workers) -> Trace:
@@ -319,7 +320,7 @@ def collect(
         },
         target_ess=settings.target_ess,
         n_unseen=problem.n_unseen,
-        start_sweeps=problem.start_sweeps,
+        start_sweeps=0 if problem.model == "classes" else count_start_sweeps(problem.distinct),
     )
 
 

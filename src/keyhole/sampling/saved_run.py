@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from keyhole._version import __version__
 from keyhole.errors import KeyholeError, OutputError
 from keyhole.files import locked
+from keyhole.kernels.classes import Labels, Profiles
 from keyhole.kernels.state import State
 from keyhole.sampling.chain import ChainState, make_generator
 from keyhole.sampling.checkpoint import (
@@ -26,6 +27,7 @@ from keyhole.sampling.checkpoint import (
     remove_generation,
     write_generation,
 )
+from keyhole.sampling.classes import ClassState
 from keyhole.sampling.predict import make_draw
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, find_seated
@@ -44,7 +46,6 @@ class SavedChain(BaseModel):
 
     start: int
     draws: int
-    phase: int
     since: int
     risk_stride: int
     kept_stride: int
@@ -107,7 +108,6 @@ def describe_run(
         SavedChain(
             start=chain.start,
             draws=chain.draws,
-            phase=chain.position.phase,
             since=chain.position.since,
             risk_stride=chain.risks.stride,
             kept_stride=chain.kept.stride,
@@ -133,9 +133,14 @@ def describe_run(
 
 def pack_states(chains: list[ChainHistory]) -> Arrays:
     """Return the arrays of all chains' states, by chain and field."""
-    return {
-        f"{c}.{name}": array for c, chain in enumerate(chains) for name, array in chain.position.state._asdict().items()
-    }
+    return {f"{c}.{name}": array for c, chain in enumerate(chains) for name, array in list_arrays(chain.position.state)}
+
+
+def list_arrays(state: State | ClassState) -> list[tuple[str, np.ndarray]]:
+    """Return the arrays of a state by name."""
+    if isinstance(state, State):
+        return list(state._asdict().items())
+    return [*state.labels._asdict().items(), *state.profiles._asdict().items()]
 
 
 def pack_draws(chains: list[ChainHistory], first: list[int]) -> Arrays:
@@ -189,11 +194,12 @@ def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Se
 def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> ChainHistory:
     """Restore a chain; every array must have the shape that follows from the problem."""
     about = saved.chains[c]
-    state = _restore_state(c, generation.state, problem)
+    restore = _restore_classes if problem.model == "classes" else _restore_tables
+    state = restore(c, generation.state, problem)
     for rng in (about.sweep_rng, about.risk_rng):
         make_generator(rng)
     position = ChainState(
-        state, about.sweep_rng, about.risk_rng, draws=about.draws, phase=about.phase, since=about.since
+        state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since
     )
     uniques = len(problem.cell_level)
     chain = start_history(c, about.start, position, uniques)
@@ -215,23 +221,54 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
                 part[f"{c}.level_profile"][:, columns].copy(),
                 part[f"{c}.record_concentration"][x].copy(),
                 part[f"{c}.shared_concentration"][x].copy(),
-                problem.prior.finite,
+                problem.model != "hdp",
                 problem.records.level.shape[1],
             )
             _expect(item.level_profile.shape == (levels, len(item.weight)))
             chain.kept.items.append(item)
     _expect(chain.draws == about.draws == len(chain.errors))
-    last = len(problem.phases) - 1
-    _expect((last if about.draws else 0) <= about.phase <= last)
-    _expect(0 <= about.since < (problem.phases[about.phase].sweeps or problem.thin))
+    _expect(0 <= about.since < problem.thin)
     for thinned in (chain.risks, chain.kept):
         _expect(len(thinned.items) == len(range(0, chain.draws, thinned.stride)) <= thinned.limit)
     chain.sampling_seconds, chain.risk_seconds = about.sampling_seconds, about.risk_seconds
     return chain
 
 
-def _restore_state(c: int, arrays: Arrays, problem: Problem) -> State:
-    """Restore a state; refuse shapes, types and indices with which a kernel would read or write out of bounds."""
+def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
+    """Restore a state of `classes`; refuse what a kernel would read out of bounds, and tallies that do not add up."""
+    cells, start = problem.distinct, arrays[f"{c}.start"]
+    profiles, entries = len(arrays[f"{c}.weight"]), len(arrays[f"{c}.profile"])
+    levels, variables = int(cells.level_start[-1]), len(cells.level_start) - 1
+    shapes: dict[str, tuple[int, ...]] = {
+        "start": (len(cells.count) + 1,),
+        "level_count": (levels, profiles),
+        "level_profile": (levels, profiles),
+        "remainder": (1,),
+        "weight_concentration": (1,),
+        "base_strength": (variables,),
+        "base_level": (levels,),
+    }
+    kinds = {"start": np.int64, "profile": np.int32, "count": np.int32, "records": np.int64, "level_count": np.int64}
+    found: dict[str, np.ndarray] = {}
+    for name in (*Labels._fields, *Profiles._fields):
+        array = np.ascontiguousarray(arrays[f"{c}.{name}"])
+        expected = shapes.get(name, (entries,) if name in ("profile", "count") else (profiles,))
+        _expect(array.shape == expected and array.dtype == kinds.get(name, np.float64))
+        _expect(array.dtype.kind != "f" or bool((np.isfinite(array) & (array >= 0.0)).all()))
+        found[name] = array
+    _expect(entries > 0 and start[0] == 0 and start[-1] == entries and bool((np.diff(start) > 0).all()))
+    _expect(bool(((found["profile"] >= 0) & (found["profile"] < profiles) & (found["count"] > 0)).all()))
+    _expect(bool((np.add.reduceat(found["count"].astype(np.int64), start[:-1]) == cells.count).all()))
+    tally = np.bincount(found["profile"], weights=found["count"], minlength=profiles)
+    _expect(bool((found["records"] == tally).all()) and bool((tally > 0).all()))
+    _expect(bool((found["level_count"] >= 0).all()) and bool((found["possible"] > 0.0).all()))
+    return ClassState(
+        Labels(*(found[name] for name in Labels._fields)), Profiles(*(found[name] for name in Profiles._fields))
+    )
+
+
+def _restore_tables(c: int, arrays: Arrays, problem: Problem) -> State:
+    """Restore a state of `hdp` or `mixed`; refuse shapes, types and indices with which a kernel would read or write out of bounds."""
     capacity = len(arrays[f"{c}.weight"])
     _expect(0 < capacity < 10**6 and capacity % 8 == 0)
     wanted = empty_state(problem.records, capacity)._asdict()

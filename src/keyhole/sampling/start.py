@@ -2,12 +2,24 @@
 
 import numpy as np
 
+from keyhole.kernels.classes import Cells
 from keyhole.kernels.profiles import initialise_parameters
 from keyhole.kernels.state import Prior, Records, Rules, State, has_rules, no_rules
 from keyhole.kernels.work import Work, make_work
+from keyhole.sampling.classes import list_labels, start_classes, sweep_classes
 
 STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
+
+START_SHAPE, START_MEANS = 2.0, (0.02, 0.1, 0.5, 2.0)
+"""The concentrations of the records at the start of the first four chains of `hdp`."""
+
+START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
+"""Sweeps of `classes` with which a chain of `hdp` starts; fewer if they would visit more than START_ANSWERS answers of
+distinct cells."""
+
+CAPACITY = 520
+"""Profiles for which a chain of `hdp` has room at its start, unless it starts with more."""
 
 
 def make_prior(model: str, prior: str, rules: Rules | None = None) -> Prior:
@@ -63,46 +75,38 @@ def find_seated(records: Records) -> np.ndarray:
     return np.asarray((records.level >= 0) | (records.answer_total == records.level.shape[1])[:, None])
 
 
-def nearest_prototype(rng: np.random.Generator, level: np.ndarray, prototypes: int) -> np.ndarray:
-    """Return for each record with which of some randomly picked records it agrees most; ties are broken at random."""
-    n = len(level)
-    picked = level[rng.choice(n, size=min(prototypes, n), replace=False)]
-    label = np.zeros(n, np.int32)
-    for first in range(0, n, 10_000):
-        part = level[first : first + 10_000]
-        agree = np.zeros((len(part), len(picked)))
-        for j in range(level.shape[1]):
-            agree += part[:, j, None] == picked[None, :, j]
-        label[first : first + 10_000] = (agree + 0.5 * rng.random(agree.shape)).argmax(axis=1)
-    return label
+def count_start_sweeps(cells: Cells) -> int:
+    """Return the number of sweeps of `classes` with which a chain of `hdp` starts."""
+    return int(min(max(START_ANSWERS / max(cells.level.size, 1), FEWEST_START_SWEEPS), START_SWEEPS))
 
 
 def start_state(
-    rng: np.random.Generator, records: Records, prior: Prior, profiles: int, capacity: int = 520
+    rng: np.random.Generator, records: Records, distinct: Cells, prior: Prior, number: int, profiles: int
 ) -> tuple[State, Work]:
-    """Seat each record at one table, label the tables by nearest prototype, and draw weights and profiles."""
-    n = len(records.level)
-    capacity = max(capacity, 8 * ((2 * profiles + 135) // 8))
-    state = empty_state(records, capacity)
-    work = make_state_work(records, prior, capacity)
+    """Return a chain's start: each record at one table, with the label that `classes` gives it after some sweeps.
+
+    number : that of the chain; profiles : with which `classes` starts, and the fixed number of `mixed`, whose profiles
+    take the labels by size, in turns if there are more.
+    """
+    learned = prior._replace(finite=False, adaptive=True)
+    found = start_classes(rng, distinct, learned, profiles)
+    for _ in range(count_start_sweeps(distinct)):
+        found = sweep_classes(rng, distinct, learned, found)
+    used = profiles if prior.finite else len(found.labels.records)
+    rank = np.argsort(np.argsort(-found.labels.records, kind="stable"))
+    state = empty_state(records, max(CAPACITY, 8 * ((2 * used + 135) // 8)))
+    work = make_state_work(records, prior, len(state.weight))
     state.seat[find_seated(records)] = 0
     state.table_size[:, 0] = records.answer_total
     state.table_total[:] = records.answer_total > 0
-    state.profile_total[0] = profiles if prior.finite else min(profiles, max(n, 1))
-    if n:
-        state.table_label[:, 0] = nearest_prototype(rng, records.level, int(state.profile_total[0]))
+    state.profile_total[0] = used
+    state.table_label[:, 0] = (rank % used)[list_labels(found)] if len(rank) else 0
+    if prior.adaptive:
+        mean = START_MEANS[number % len(START_MEANS)]
+        state.record_concentration[:] = START_SHAPE, START_SHAPE / mean
+        state.base_strength[:], state.base_level[:] = found.profiles.base_strength, found.profiles.base_level
     initialise_parameters(rng, records, prior, state, work)
     return state, work
-
-
-def leave_start(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work) -> None:
-    """Reset what `paper` fixes after sweeps that learned it, and draw weights and profiles to match."""
-    if prior.adaptive:
-        return
-    fresh = empty_state(records, 0)
-    state.base_strength[:], state.base_level[:] = fresh.base_strength, fresh.base_level
-    state.record_concentration[:] = fresh.record_concentration
-    initialise_parameters(rng, records, prior, state, work)
 
 
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:

@@ -81,7 +81,7 @@ class Trace:
     draws: some draws of each chain, stored for later evaluation.
     estimator: how cell probabilities were computed; estimator_error: their mean relative Monte Carlo error, if any.
     stopped: why sampling ended, "gates", "time", "sweeps".
-    start_sweeps: sweeps made first, without rules and under the prior `adaptive`.
+    start_sweeps: sweeps of `classes` made first.
     """
 
     starts: tuple[int, ...]
@@ -188,9 +188,8 @@ class ChainHistory:
         return self.risks.stride, self.kept.stride
 
     def sweeps(self, problem: Problem) -> int:
-        """Number of sweeps so far, including those of the start."""
-        before = sum(phase.sweeps or 0 for phase in problem.phases[: self.position.phase])
-        return before + self.draws * problem.thin + self.position.since
+        """Number of sweeps so far."""
+        return self.draws * problem.thin + self.position.since
 
 
 def start_history(number: int, start: int, position: ChainState, uniques: int) -> ChainHistory:

@@ -1,0 +1,118 @@
+"""A draw of a chain and its evaluation: predict the cells of the records, and measure the risks of the sample uniques."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.errors import KeyholeError
+from keyhole.kernels.freeze import Draw, effective_profiles, log_likelihood
+from keyhole.kernels.importance import count_people_in_cells, monte_carlo_probabilities
+from keyhole.kernels.risk import count_matches, draw_matches
+from keyhole.kernels.state import State, has_rules
+from keyhole.sampling.classes import ClassState, freeze_classes
+from keyhole.sampling.predict import Measured, Prediction, Scratch, freeze, measure, possible_mass, predict
+from keyhole.sampling.problem import Problem
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A draw of a chain and its evaluation: quantities by name, risks of the sample uniques."""
+
+    draw: Draw
+    quantities: dict[str, float]
+    r1: NDArray[np.float32]
+    r2: NDArray[np.float32]
+    error: float
+
+
+def freeze_state(rng: np.random.Generator, problem: Problem, state: State | ClassState) -> Draw:
+    """Return what predictions need of a chain's state."""
+    if isinstance(state, ClassState):
+        return freeze_classes(rng, problem.distinct, problem.prior, state, problem.n_unseen)
+    # With rules M possible people correspond to M / (1 - p_0) people of the untruncated model.
+    people = problem.n_unseen * (1.0 + float(state.augmented_total[0]) / max(len(problem.records.level), 1))
+    return freeze(rng, problem.records, problem.prior, state, people)
+
+
+def evaluate(
+    rng: np.random.Generator, problem: Problem, state: State | ClassState, scratch: Scratch | None = None
+) -> Evaluation:
+    """Freeze a chain's state, predict the cells of the records, and measure the risks of the sample uniques."""
+    uniques = len(problem.cell_level)
+    draw = freeze_state(rng, problem, state)
+    possible, error, fit = 1.0, 0.0, 0.0
+    if problem.estimator == "population":
+        found, taus = _simulate_risks(rng, problem, draw)
+    else:
+        prediction = _predict_cells(rng, problem, draw, scratch)
+        possible, error = prediction.possible, prediction.error
+        q = prediction.q[:uniques]
+        found = measure(q, problem.n_unseen)
+        taus = draw_matches(rng, q, problem.n_unseen)
+        if problem.estimator == "exact":
+            fit = np.log(q).sum() + (problem.shared_count * np.log(prediction.q[uniques:])).sum()
+    if isinstance(state, State) and problem.estimator != "exact":
+        fit = log_likelihood(problem.records.level, state.seat, state.table_label, state.level_profile)
+    quantities = {
+        "tau1": taus[0],
+        "tau2": taus[1],
+        "tau1_expected": found.expected[0],
+        "tau2_expected": found.expected[1],
+        "tau1_variance": found.variance[0],
+        "tau2_variance": found.variance[1],
+        "log_likelihood": float(fit),
+        "profiles": float(count_profiles(state)),
+        **describe_profiles(problem, state, draw),
+    }
+    if has_rules(problem.prior.rules) and isinstance(state, State):
+        quantities["p0"] = 1.0 - possible
+    if not np.isfinite(list(quantities.values())).all():
+        raise KeyholeError("a chain gave a number that is not finite: please report this as a bug.")
+    return Evaluation(draw, quantities, found.r1.astype(np.float32), found.r2.astype(np.float32), error)
+
+
+def _predict_cells(rng: np.random.Generator, problem: Problem, draw: Draw, scratch: Scratch | None) -> Prediction:
+    """Predict the cells of the problem, by the article's Monte Carlo if that is the estimator."""
+    if problem.estimator != "monte-carlo":
+        return predict(rng, draw, problem.cells, problem.prior.rules, scratch)
+    possible = possible_mass(problem.prior.rules, draw)
+    out = np.zeros(len(problem.cell_level))
+    level_start = problem.records.level_start
+    error = monte_carlo_probabilities(rng, draw, level_start, problem.cell_level, problem.mc_draws, out)
+    return Prediction(out / possible, possible, float(error))
+
+
+def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> tuple[Measured, tuple[float, float]]:
+    """Return the risks in one simulated population: r1 is 0 or 1, r2 one over the size of the cell."""
+    uniques = len(problem.cell_level)
+    count, r1, r2 = np.zeros(uniques, np.int64), np.zeros(uniques), np.zeros(uniques)
+    count_people_in_cells(
+        rng, draw, problem.records.level_start, problem.n_unseen, problem.cell_key, problem.cell_order,
+        problem.multiplier, problem.cell_level, count,
+    )  # fmt: skip
+    taus = count_matches(count, r1, r2)
+    return Measured(r1, r2, taus, (0.0, 0.0)), taus
+
+
+def count_profiles(state: State | ClassState) -> int:
+    """Return the number of profiles that records have."""
+    if isinstance(state, ClassState):
+        return len(state.labels.records)
+    return int(np.count_nonzero(state.profile_tables[: state.profile_total[0]]))
+
+
+def describe_profiles(problem: Problem, state: State | ClassState, draw: Draw) -> dict[str, float]:
+    """Return the effective number of profiles and the concentrations that are learned, by name."""
+    if isinstance(state, ClassState):
+        # Weights of a truncated mixture count profiles that make hardly anybody possible.
+        weight = np.append(state.profiles.weight, state.profiles.remainder)
+        return {
+            "effective_profiles": effective_profiles(weight),
+            "weight_concentration": float(state.profiles.weight_concentration[0]),
+        }
+    found = {"effective_profiles": effective_profiles(draw.weight)}
+    if problem.prior.finite:
+        return found | {"record_concentration": float(state.shared_concentration[0])}
+    mean = float(state.record_concentration[0] / state.record_concentration[1])
+    return found | {"weight_concentration": float(state.weight_concentration[0]), "record_concentration": mean}
