@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 from tests.exact.classes_enumeration import CASES, CORNER, LEARNED, learned_answers, learned_risk, solve
 from tests.exact.enumeration import chi_square_p
@@ -99,9 +98,8 @@ def test_moments_are_ratios_of_evidences():
 # ---- limits, and two ways to the same number ----
 
 
-@pytest.mark.parametrize("name", ["two keys", "six records"])
-def test_the_lattice_agrees_with_urns(name):
-    case = CASES[name]
+def test_the_lattice_agrees_with_urns():
+    case = CASES["six records"]
     lattice = Lattice(case.levels, case.hyper, ())
     one, other = (exact_posterior(case.data, case.levels, case.hyper, (), 12, way) for way in (lattice, None))
     assert answers(one) == pytest.approx(answers(other), rel=1e-9)
@@ -167,10 +165,10 @@ def draw_world(rng, levels, rules, hyper, learned, size, sticks):
     logs = np.stack(
         [sum(row[:, :, x] for row, x in zip(rows, c, strict=True)) for c in possible_cells(levels, rules)], -1
     )
-    return gamma, np.log(strength), weight, np.exp(logs - logsumexp(logs, axis=2, keepdims=True))
+    return gamma, np.log(strength), weight, np.exp(logs - np.logaddexp.reduce(logs, axis=2, keepdims=True))
 
 
-def weigh(rng, data, levels, rules, hyper, learned, others, size, sticks=30):
+def weigh(rng, data, levels, rules, hyper, learned, others, size, sticks=25):
     """Weight p(x | draw) of each draw; classes of the records, E tau, q and hyperparameters under it."""
     cells = possible_cells(levels, rules)
     gamma, log_strength, weight, probability = draw_world(rng, levels, rules, hyper, learned, size, sticks)
@@ -203,7 +201,7 @@ def z_scores(importance, found, evidence, exact):
     return residuals.mean(axis=0) / np.where(error > 0.0, error, 1.0)
 
 
-DRAWS = 40_000
+DRAWS = 20_000
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -213,9 +211,7 @@ def test_weighted_draws_agree(rng, name):
     known = [*exact.classes[1:], sum(exact.partition[[row[0] == row[-1] for row in exact.labels]]), *exact.predictive]
     complete = not np.isnan(exact.risk[0])
     known += [*exact.risk] if complete else []
-    importance, found = weigh(
-        rng, case.data, case.levels, case.rules, case.hyper, case.learned, case.others, DRAWS
-    )
+    importance, found = weigh(rng, case.data, case.levels, case.rules, case.hyper, case.learned, case.others, DRAWS)
     assert abs(z_scores(importance, found, exact.evidence, known)).max() < 4.5
     if case.learned:
         column = found[:, -len(case.levels) - 1 :][:, [{"gamma": 0, "lambda": 1}[case.learned]]]
@@ -226,14 +222,14 @@ def test_weighted_draws_agree(rng, name):
 def test_weighted_draws_agree_with_everything_learned(rng, name):
     data, levels = LEARNED[name]
     exact = learned_answers(name)
-    importance, found = weigh(rng, data, levels, (), PAIR, "all", 3, 3 * DRAWS)
-    n = len(data)
-    risk = learned_risk(name, 3) if name == "all learned" else found[0, -5:-3]
-    assert abs(z_scores(importance, found[:, :n], exact.evidence, exact.classes[1:])).max() < 4.5
-    rest = np.concatenate([exact.predictive, risk, exact.log_hyper])
-    columns = found[:, n + 1 :] if name == "all learned" else np.delete(found[:, n + 1 :], [4, 5], axis=1)
-    rest = rest if name == "all learned" else np.delete(rest, [4, 5])
-    assert abs(z_scores(importance, columns, exact.evidence, rest)).max() < 4.5
+    importance, found = weigh(rng, data, levels, (), PAIR, "all", 3, 2 * DRAWS)
+    n, cells = len(data), math.prod(levels)
+    chosen = [*range(n), *range(n + 1, n + 1 + cells), *range(-len(levels) - 1, 0)]
+    known = [*exact.classes[1:], *exact.predictive, *exact.log_hyper]
+    if name == "all learned":
+        chosen += [n + 1 + cells, n + 2 + cells]
+        known += [*learned_risk(name, 3)]
+    assert abs(z_scores(importance, found[:, chosen], exact.evidence, known)).max() < 4.5
 
 
 def test_a_wrong_gamma_is_noticed(rng):
@@ -251,7 +247,7 @@ def test_a_wrong_gamma_is_noticed(rng):
 @pytest.mark.parametrize("rules", [(), CORNER], ids=["no rules", "corner"])
 def test_files_and_partitions_come_as_often_as_they_should(rng, rules):
     profiles = Lattice((2, 2), PAIR, rules) if rules else Urns(PAIR)
-    expected, draws = {}, 8_000
+    expected, draws = {}, 5_000
     for file in itertools.product(possible_cells((2, 2), rules), repeat=3):
         partitions, weight = partition_weights(file, PAIR.gamma, profiles)
         for partition, p in zip(partitions, weight, strict=True):
@@ -291,7 +287,7 @@ def compare_with_exact_posterior(rng, rules, believed):
         moved = [redraw(rng, draw_state(rng, 3, (2, 2), rules, PAIR), believed, profiles) for _ in range(size)]
         return np.array(fresh), np.array([list(measure(state, (2, 2), rules).values()) for state in moved])
 
-    return compare(draw, QUANTITIES, first=1_500)
+    return compare(draw, QUANTITIES, first=1_000)
 
 
 @pytest.mark.parametrize("rules", [(), CORNER], ids=["no rules", "corner"])

@@ -14,7 +14,8 @@ logits (`Lattice`). A missing answer is summed over the possible cells that agre
 
 Given the partition, m further people are all in cell c with probability
 
-    E[q_c^m] = m! [t^m] { exp(gamma sum_s Z(c^s) t^s / s)  prod_k sum_m (n_k)_m / m! Z(A_k c^m) / Z(A_k) t^m } / (gamma + n)_m
+    E[q_c^m] = m! / (gamma + n)_m  [t^m] exp(gamma sum_s Z(c^s) t^s / s)
+                                         prod_k sum_m (n_k)_m / m! Z(A_k c^m) / Z(A_k) t^m
 
 (c^s: cell c, s times): m_k of them join class k in (n_k)_{m_k} ways, and the others form b new classes in
 gamma^b prod (s - 1)! ways, whose exponential generating function is the first factor. From these moments, exactly,
@@ -24,12 +25,12 @@ gamma^b prod (s - 1)! ways, whose exponential generating function is the first f
 
 Rounding is at most about 1e-16 E (1 + q)^M: keep M below 30. tau1 and tau2 are sums over the sample uniques.
 
-Hyperparameters are integrated out on grids of trapezoids (`integrate`; `LearnedPosterior`: all of them, no rules).
+Hyperparameters are integrated out by trapezoids (`integrate`: one; `LearnedPosterior`: all of them, no rules).
 """
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 
@@ -88,8 +89,10 @@ class Urns:
 
 
 def choose_step(first: float, second: float) -> float:
-    """Step for Beta(first, second) and polynomials of some degree: by Poisson summation the relative error is
-    2 |Gamma(a + iv) Gamma(b + iv)| / (Gamma(a) Gamma(b)) with v = 2 pi / step, and falls as exp(-pi v) in the end."""
+    """Step for Beta(first, second) times b^DEGREE (1 - b)^DEGREE.
+
+    By Poisson summation the relative error is 2 |Gamma(a + iv) Gamma(b + iv)| / (Gamma(a) Gamma(b)), v = 2 pi / step.
+    """
     a, b, step = first + DEGREE, second + DEGREE, 0.8
     while True:
         v = 2.0j * math.pi / step
@@ -99,12 +102,12 @@ def choose_step(first: float, second: float) -> float:
 
 
 def stick_lattice(first: float, second: float, refine: float) -> tuple[Floats, Floats, Floats]:
-    """Nodes b, 1 - b and weights of Beta(first, second): trapezoids in u = logit b, whose density is b^first (1 - b)^second
-    / B.
+    """Nodes b, 1 - b and weights of Beta(first, second): trapezoids in u = logit b.
 
-    P / s is a fraction linear in b above and below, with coefficients >= 0, hence analytic for |Im u| < pi as the density
-    is. The outermost node stands for the geometric series of all nodes beyond it; that is exact to exp(-REACH) in one
-    row, and to exp(-(a + b) REACH) where two rows with end shapes a, b go to their ends together.
+    The density of u is b^first (1 - b)^second / B, and P / s is linear in b above and below, with coefficients >= 0, so
+    that both are analytic for |Im u| < pi. The outermost node stands for the geometric series of all nodes beyond it;
+    that is exact to exp(-REACH) in one row, and to exp(-(a + b) REACH) where two rows with end shapes a, b go to their
+    ends together.
     """
     step = choose_step(first, second) / refine
     reach = math.ceil(REACH / step)
@@ -195,7 +198,9 @@ def partition_weights(data: Sequence[Cell], gamma: float, profiles: Urns | Latti
     return partitions, np.array(weight)
 
 
-def cell_moments(blocks: Sequence[tuple[Cell, ...]], gamma: float, profiles: Urns | Lattice, cell: Cell, top: int) -> Floats:
+def cell_moments(
+    blocks: Sequence[tuple[Cell, ...]], gamma: float, profiles: Urns | Lattice, cell: Cell, top: int
+) -> Floats:
     """E[q_c^m | the records of each class] for m = 0..top."""
     new = profiles.moments((), cell, top)
     series = np.ones(top + 1)
@@ -289,37 +294,27 @@ def strength_grid(size: int, step: float = 0.5) -> tuple[Floats, Floats]:
     return size * np.exp(1.5 * x), np.exp(-0.5 * x**2) / math.sqrt(2.0 * math.pi) * step
 
 
-def integrate(evaluate: Callable[[float], Exact], grid: tuple[Floats, Floats]) -> tuple[Exact, Floats]:
-    """Average over one hyperparameter; also its posterior probabilities on the grid."""
-    results = [evaluate(float(value)) for value in grid[0]]
-    weight = grid[1] * np.array([result.evidence for result in results])
+def integrate(
+    data: Sequence[Cell],
+    levels: Sequence[int],
+    hyper: Hyper,
+    learned: str,
+    rules: Rules = (),
+    others: int | None = None,
+) -> tuple[Exact, float]:
+    """Integrate out "gamma" or the "lambda" of variable 0; also the posterior mean of its logarithm."""
+    values, weight = gamma_grid() if learned == "gamma" else strength_grid(levels[0])
+    if learned == "gamma":  # Z does not depend on gamma
+        profiles = make_profiles(levels, hyper, rules)
+        results = [exact_posterior(data, levels, replace(hyper, gamma=g), rules, others, profiles) for g in values]
+    else:
+        trials = [replace(hyper, strength=[value, *hyper.strength[1:]]) for value in values]
+        results = [exact_posterior(data, levels, trial, rules, others) for trial in trials]
+    weight = weight * np.array([result.evidence for result in results])
     evidence = weight.sum()
-    weight /= evidence
     names = ("partition", "completion", "predictive", "risk")
-    mean = {name: np.tensordot(weight, [getattr(r, name) for r in results], axes=1) for name in names}
-    return replace(results[0], evidence=evidence, **mean), weight
-
-
-def integrate_gamma(
-    data: Sequence[Cell], levels: Sequence[int], hyper: Hyper, rules: Rules = (), others: int | None = None
-) -> tuple[Exact, Floats]:
-    """gamma ~ Gamma(2, 1) integrated out; Z does not depend on it."""
-    profiles = make_profiles(levels, hyper, rules)
-    return integrate(
-        lambda gamma: exact_posterior(data, levels, replace(hyper, gamma=gamma), rules, others, profiles), gamma_grid()
-    )
-
-
-def integrate_strength(
-    data: Sequence[Cell], levels: Sequence[int], hyper: Hyper, j: int, rules: Rules = (), others: int | None = None
-) -> tuple[Exact, Floats]:
-    """lambda_j integrated out under its prior, everything else fixed."""
-
-    def evaluate(value: float) -> Exact:
-        strength = [value if i == j else s for i, s in enumerate(hyper.strength)]
-        return exact_posterior(data, levels, replace(hyper, strength=strength), rules, others)
-
-    return integrate(evaluate, strength_grid(levels[j]))
+    mean = {name: np.tensordot(weight / evidence, [getattr(r, name) for r in results], axes=1) for name in names}
+    return replace(results[0], evidence=evidence, **mean), float(weight @ np.log(values) / evidence)
 
 
 class LearnedPosterior:
@@ -331,25 +326,23 @@ class LearnedPosterior:
 
     def __init__(self, levels: Sequence[int]):
         self.levels = levels
-        self.known: dict[tuple, Floats] = {}
+        self.row = cache(self.row)
         self.grids = []
         for d in levels:
             (strength, weight), (base, density) = strength_grid(d), row_lattice(np.ones(d))
             self.grids.append((strength[:, None], base, np.outer(weight, density)))
 
-    def row(self, j: int, counts: tuple[tuple[int, ...], ...]) -> Floats:
+    def row(self, j: int, counts: tuple[tuple[int, ...], ...]) -> tuple[float, float]:
         """E[prod_k urn] over (lambda_j, pi_j), and E[log lambda_j prod_k urn]; counts by class and category."""
-        if (j, counts) not in self.known:
-            strength, base, weight = self.grids[j]
-            value = weight.copy()
-            for of_class in counts:
-                for x, count in enumerate(of_class):
-                    for c in range(count):
-                        value *= strength * base[:, x] + c
-                for c in range(sum(of_class)):
-                    value /= strength + c
-            self.known[j, counts] = np.array([value.sum(), (np.log(strength) * value).sum()])
-        return self.known[j, counts]
+        strength, base, weight = self.grids[j]
+        value = weight.copy()
+        for of_class in counts:
+            for x, count in enumerate(of_class):
+                for c in range(count):
+                    value *= strength * base[:, x] + c
+            for c in range(sum(of_class)):
+                value /= strength + c
+        return value.sum(), (np.log(strength) * value).sum()
 
     def weights(self, data: Sequence[Cell]) -> tuple[list[tuple[int, ...]], Floats]:
         """Growth strings, and for each p(x, partition), the same times log gamma, and times each log lambda_j."""

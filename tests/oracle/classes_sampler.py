@@ -6,8 +6,8 @@ each record a possible cell with probability P_k(c) / s_k. That is the law of th
 (`draw_record_by_rejection`), but needs no luck where s_k is 1e-30, as it is under small lambda. So theta is kept as
 logarithms.
 
-For a joint-distribution test: draw a state (`draw_state`), apply the kernel, and compare `measure` before and after over
-many states; nothing in `measure` depends on the names of the classes. Quantities of the data use observed answers only.
+For a joint-distribution test: draw a state (`draw_state`), apply the kernel, and compare `measure` before and after on
+many states. Nothing in `measure` depends on the names of the classes; quantities of the data use observed answers only.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from .boxes import fillings
 from .classes_oracle import Cell, Rules, growth_string, possible_cells
@@ -56,7 +56,7 @@ QUANTITIES = (
 
 @dataclass
 class ClassesState:
-    """Label of each record, weights of the classes 0..K-1, log of the remainder, log theta[k][j], records (-1: missing)."""
+    """Labels of the records, weights of classes 0..K-1, log remainder, log theta[k][j], records (-1: missing)."""
 
     hyper: Hyper
     label: list[int]
@@ -71,12 +71,12 @@ def draw_log_dirichlet(rng: np.random.Generator, shape: Sequence[float] | Row) -
     """Log of a Dirichlet draw: log Gamma(s) = log Gamma(s + 1) + log(U) / s, for shapes of any size."""
     shapes = np.asarray(shape, dtype=float)
     logs = np.log(rng.standard_gamma(shapes + 1.0)) + np.log1p(-rng.random(shapes.shape)) / shapes
-    return np.asarray(logs - logsumexp(logs, axis=-1, keepdims=True))
+    return np.asarray(logs - np.logaddexp.reduce(logs, axis=-1, keepdims=True))
 
 
 def log_cells(log_theta: Sequence[Row], cells: Sequence[Cell]) -> Row:
     """log P_k(c) of each cell."""
-    return np.array([sum(row[x] for row, x in zip(log_theta, cell, strict=True)) for cell in cells])
+    return sum(row[[cell[j] for cell in cells]] for j, row in enumerate(log_theta))
 
 
 def draw_profile(rng: np.random.Generator, hyper: Hyper) -> list[Row]:
@@ -106,7 +106,7 @@ def draw_state(
     hyper: Hyper | None = None,
     blank: float = 0.0,
 ) -> ClassesState:
-    """Draw everything from the prior; without `hyper` the hyperparameters too. An answer is missing with chance `blank`."""
+    """Draw everything from the prior, hyperparameters if none are given; answers are missing with chance `blank`."""
     possible = possible_cells(levels, rules)
     if hyper is None:
         hyper = draw_hyper(rng, Model(levels, adaptive=True))
@@ -134,7 +134,7 @@ def draw_state_given_partition(
         members = [cell for cell, name in zip(data, names, strict=True) if name == k]
         while True:
             rows = draw_profile(rng, hyper)
-            chance = log_cells(rows, members).sum() - len(members) * logsumexp(log_cells(rows, possible))
+            chance = log_cells(rows, members).sum() - len(members) * np.logaddexp.reduce(log_cells(rows, possible))
             if math.log1p(-rng.random()) < chance:
                 break
         log_theta.append(rows)
@@ -155,7 +155,7 @@ def measure(state: ClassesState, levels: tuple[int, ...], rules: Rules = ()) -> 
     hyper, data = state.hyper, state.data
     sizes = np.bincount(state.label, minlength=len(state.log_theta))
     # Not below e^-700, so that a chain may keep theta itself.
-    log_mass = [max(float(logsumexp(log_cells(rows, possible))), -700.0) for rows in state.log_theta]
+    log_mass = [max(float(np.logaddexp.reduce(log_cells(rows, possible))), -700.0) for rows in state.log_theta]
     first = state.log_theta[state.label[0]]
     log_gamma, log_lambda = math.log(hyper.gamma), math.log(hyper.strength[0])
     equal_answers = sum(a[0] == b[0] >= 0 for a, b in itertools.combinations(data, 2))
@@ -163,8 +163,10 @@ def measure(state: ClassesState, levels: tuple[int, ...], rules: Rules = ()) -> 
     likelihood = 0.0
     for record, k in zip(data, state.label, strict=True):
         fits = [cell for cell in fillings(levels, record) if cell in possible]
-        likelihood += max(float(logsumexp(log_cells(state.log_theta[k], fits))) - log_mass[k], -700.0)
-    cell_mass = [math.exp(log_cells(rows, possible[:1])[0] - s) for rows, s in zip(state.log_theta, log_mass, strict=True)]
+        likelihood += max(float(np.logaddexp.reduce(log_cells(state.log_theta[k], fits))) - log_mass[k], -700.0)
+    cell_mass = [
+        math.exp(log_cells(rows, possible[:1])[0] - s) for rows, s in zip(state.log_theta, log_mass, strict=True)
+    ]
     used = float((sizes > 0).sum())
     own_mass = log_mass[state.label[0]]
     values = (
