@@ -12,7 +12,7 @@ from typing import Any, Literal, SupportsIndex, Unpack, cast
 
 import numpy as np
 
-from keyhole.data import Microdata, SourceOptions, count_cells, encode, read_microdata
+from keyhole.data import Microdata, SourceOptions, count_records, encode, read_microdata
 from keyhole.errors import InputError, NotConvergedWarning, RulesError, SettingsError
 from keyhole.files import sha256
 from keyhole.results.assessment import Assessment
@@ -52,7 +52,7 @@ def population_size(population: int | None, fraction: float | None, records: int
 
 def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
     """The half-sample check counts the truth in the other half, which it cannot where answers are missing."""
-    if self_check and microdata.codes.size and microdata.codes.min() < 0:
+    if self_check and microdata.cells.size and microdata.cells.min() < 0:
         raise SettingsError(
             "`self_check` needs every answer, because it counts the truth in the other half: "
             "use `missing` category or drop with it"
@@ -81,7 +81,7 @@ def settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tup
             f"{describe_contradictions(found)}. Correct the rules or the records, "
             "or leave the records out with `drop_contradictions`."
         )
-    kept = np.ones(len(microdata.codes), dtype=np.bool_)
+    kept = np.ones(microdata.records, dtype=np.bool_)
     kept[found.records] = False
     if kept.sum() < 2:
         raise RulesError("the rules call all records but one impossible: correct the rules.")
@@ -188,8 +188,8 @@ def assess(
     if rules is not None:
         microdata, left_out = settle_contradictions(rules, microdata, drop_contradictions)
     population, fraction = design.population(given := population, fraction, microdata.row_used)
-    people = population_size(population, fraction, len(microdata.codes))
-    counts = count_cells(microdata.codes)
+    people = population_size(population, fraction, microdata.records)
+    counts = count_records(microdata.cells, microdata.cell)
     reason = find_certain(counts, people)
     if reason is not None:
         trace, fit, half = None, None, None
@@ -215,7 +215,7 @@ def assess(
         draws = dict(trace.quantities)
     asked = time.perf_counter()
     posterior = Posterior(
-        microdata, rules, people - len(microdata.codes), () if trace is None else trace.draws,
+        microdata, rules, people - microdata.records, () if trace is None else trace.draws,
         chosen.seed, chosen.workers, diagnosis.grade,
     )  # fmt: skip
     explained = explain_risk(posterior, counts, risk, trace, design, given != population)

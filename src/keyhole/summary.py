@@ -207,7 +207,7 @@ def explain_risk(
     if design.weight is not None and weights is not None:
         weights_block = describe_weights(weights, design.weight, summed)
     if trace is not None:
-        people = posterior.n_unseen + len(posterior.microdata.codes)
+        people = posterior.n_unseen + posterior.microdata.records
         comparators = estimate_quickly(make_sample(posterior.microdata, people, posterior.zeros, weights, counts))
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
@@ -233,20 +233,21 @@ RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
 def describe_input(microdata: Microdata, counts: CellCounts, population: int, settings: Settings) -> InputBlock:
     """Describe what was read. Undecided: others agree, but each lacks an answer."""
-    missing = microdata.codes < 0
+    # The missing answers of each distinct cell, and of all records.
+    lacking = (microdata.cells < 0).sum(axis=1)[microdata.cell]
     further = dict(microdata.reading)
     if settings.missing == "model":
         further |= {
-            "missing_answers": int(missing.sum()),
-            "records_with_missing": int(missing.any(axis=1).sum()),
+            "missing_answers": int(lacking.sum()),
+            "records_with_missing": int((lacking > 0).sum()),
             "undecided": counts.undecided,
         }
     return InputBlock(
         rows=microdata.rows,
-        used=len(microdata.codes),
+        used=microdata.records,
         keys=[variable.name for variable in microdata.variables],
         levels={variable.name: len(variable.categories) for variable in microdata.variables},
-        cells=microdata.cells,
+        cells=microdata.table_cells,
         population=population,
         sample_uniques=len(counts.unique_record),
         distinct_cells=counts.distinct,
@@ -265,7 +266,7 @@ def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | Non
         rules=len(zeros.rules),
         boxes=len(zeros.impossible),
         impossible_cells=zeros.impossible_cells,
-        share=zeros.impossible_cells / microdata.cells,
+        share=zeros.impossible_cells / microdata.table_cells,
         p0=None if p0 is None else float(p0.mean()),
         left_out=left_out,
         words=[f"{rule.label}: {rule.words}" if rule.label else rule.words for rule in zeros.rules[:MOST_RULES]],

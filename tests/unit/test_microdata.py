@@ -39,7 +39,7 @@ def test_observed_categories_are_ordered_numbers_as_numbers_and_blank_last(write
     assert categories(data) == {"SEX": ("f", "m", BLANK), "AGE": ("1", "2", "10")}
     assert data.codes.tolist() == [[1, 1], [0, 2], [0, 0], [2, 1]]
     assert (data.rows, data.row_used.tolist(), data.ignored) == (4, [True] * 4, ())
-    assert (data.levels, data.cells) == ((3, 3), 9)
+    assert (data.levels, data.table_cells) == ((3, 3), 9)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

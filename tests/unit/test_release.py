@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keyhole.data import Microdata, Variable, encode
+from keyhole.data import Microdata, Variable, encode, find_cells
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import no_rules
 from keyhole.risk.release import Posterior, evaluate_release, make_coarsening, prepare_release
@@ -59,7 +59,8 @@ def make_posterior(rng, tmp_path, rules, finite=False, draws=3, records=RECORDS)
     codes = np.array([possible[x] for x in rng.integers(0, len(possible), records)], np.int32)
     made = [make_draw(rng, LEVELS, profiles=4, finite=finite) for _ in range(draws)]
     drawn = tuple(freeze_plain(draw, model) for draw, model in made)
-    microdata = Microdata(variables, codes, len(codes), np.ones(len(codes), np.bool_), (), "")
+    used = np.ones(len(codes), np.bool_)
+    microdata = Microdata(variables, *find_cells(codes.T, len(codes)), len(codes), used, (), "")
     return Posterior(microdata, zeros, OTHERS, (drawn,), 5, 2), made, possible
 
 

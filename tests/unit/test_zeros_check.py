@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.data import Microdata, Variable
+from keyhole.data import Microdata, Variable, find_cells
 from keyhole.zeros import check_zeros, describe_contradictions, find_contradictions
 from keyhole.zeros.boxes import confine, make_grid
 from keyhole.zeros.rule_files import Rule, make_rule
@@ -24,7 +24,7 @@ VARIABLES = tuple(Variable(f"V{j}", tuple(str(x) for x in range(size))) for j, s
 def make_data(codes, used=None) -> Microdata:
     codes = np.array(codes, dtype=np.int32).reshape(-1, len(LEVELS))
     used = np.ones(len(codes), dtype=np.bool_) if used is None else np.array(used, dtype=np.bool_)
-    return Microdata(VARIABLES, codes, len(used), used, (), "")
+    return Microdata(VARIABLES, *find_cells(codes.T, len(codes)), len(used), used, (), "")
 
 
 def rules_from(rules) -> Zeros:
@@ -124,6 +124,7 @@ def test_tables_beyond_64_bits(tmp_path: Path) -> None:
     zeros = make_zeros(variables, [Rule("rule 1", "line 2", "", "", (box,))], grid)
     codes = np.zeros((3, 30), dtype=np.int32)
     codes[1, [7, 20]] = 3, 2
-    found = find_contradictions(zeros, Microdata(variables, codes, 3, np.ones(3, dtype=np.bool_), (), ""))
+    data = Microdata(variables, *find_cells(codes.T, 3), 3, np.ones(3, dtype=np.bool_), (), "")
+    found = find_contradictions(zeros, data)
     assert found.rows.tolist() == [2]
     assert zeros.impossible_cells == 2 * 10**28

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from keyhole.data import Microdata, Variable
+from keyhole.data import Microdata, Variable, find_cells
 from keyhole.zeros import check_zeros, format_suggestions, read_zeros, suggest_zeros
 from keyhole.zeros.suggest import _fit, find_threshold
 
@@ -18,7 +18,8 @@ VARIABLES = tuple(
 
 
 def make_data(codes: np.ndarray) -> Microdata:
-    return Microdata(VARIABLES, codes.astype(np.int32), len(codes), np.ones(len(codes), dtype=np.bool_), (), "")
+    used = np.ones(len(codes), dtype=np.bool_)
+    return Microdata(VARIABLES, *find_cells(codes.T.astype(np.int32), len(codes)), len(codes), used, (), "")
 
 
 def independent(rng: np.random.Generator, records: int) -> np.ndarray:
@@ -97,5 +98,5 @@ def test_fit_reproduces_the_margins(rng: np.random.Generator) -> None:
 def test_large_margins_are_skipped_and_said() -> None:
     variables = tuple(Variable(f"V{j}", tuple(str(x) for x in range(200))) for j in range(3))
     codes = np.zeros((5, 3), dtype=np.int32)
-    found = suggest_zeros(Microdata(variables, codes, 5, np.ones(5, dtype=np.bool_), (), ""))
+    found = suggest_zeros(Microdata(variables, *find_cells(codes.T, 5), 5, np.ones(5, dtype=np.bool_), (), ""))
     assert found.skipped == (("V0", "V1", "V2"),)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.data import CellCounts, Microdata, count_cells
+from keyhole.data import CellCounts, Microdata, count_records
 from keyhole.errors import KeyholeError
 from keyhole.zeros import Zeros
 
@@ -97,7 +97,7 @@ def make_sample(
     counts: CellCounts | None = None,
 ) -> Sample:
     """Count the cells of the sample unless `counts` has them; no estimator accepts missing answers (-1)."""
-    counts = counts or count_cells(microdata.codes)
+    counts = counts or count_records(microdata.cells, microdata.cell)
     sizes, records = np.unique(counts.cell_count, return_counts=True)
     return Sample(
         codes=microdata.codes,

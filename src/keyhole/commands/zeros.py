@@ -58,7 +58,7 @@ def check(rules: Path, as_json: bool, **options: Any) -> int:
             }
         )
     else:
-        _print_check(zeros, checks, len(rows), len(data.codes))
+        _print_check(zeros, checks, len(rows), data.records)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Read files, databases and dataframes into Microdata, and encode Microdata as integers for the sampler."""
 
-from keyhole.data.cells import CellCounts, count_cells, encode
+from keyhole.data.cells import CellCounts, count_cells, count_records, encode, find_cells
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions
 from keyhole.data.inspection import Inspected, Inspection, inspect_source
@@ -16,7 +16,9 @@ __all__ = [
     "SourceOptions",
     "Variable",
     "count_cells",
+    "count_records",
     "encode",
+    "find_cells",
     "inspect_source",
     "read_codebook",
     "read_microdata",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -32,7 +33,8 @@ class Variable:
 class Microdata:
     """The records on the key variables, in the order of the keys.
 
-    codes: int32 (n, J), the index of the category, -1 for an answer left to the model.
+    cells: int32 (cells, J), the distinct cells of the records in lexicographic order: the index of each category, -1
+    for an answer left to the model; cell: int32 (n,), the cell of each record.
     rows: number of input rows; row_used: bool (rows,), which of them are records.
     ignored: keys with one category, which cannot distinguish records; ignored_variables: the same as variables.
     fingerprint: SHA-256 of the input's bytes, or of names, categories and codes for a dataframe or a query.
@@ -42,7 +44,8 @@ class Microdata:
     """
 
     variables: tuple[Variable, ...]
-    codes: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    cell: NDArray[np.int32]
     rows: int
     row_used: NDArray[np.bool_]
     ignored: tuple[str, ...]
@@ -58,9 +61,24 @@ class Microdata:
         return tuple(len(variable.categories) for variable in self.variables)
 
     @property
-    def cells(self) -> int:
+    def table_cells(self) -> int:
         """Number of cells of the full table, observed or not."""
         return math.prod(self.levels)
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.cell)
+
+    @cached_property
+    def cell_size(self) -> NDArray[np.int64]:
+        """Number of records of each distinct cell: int64 (cells,)."""
+        return np.bincount(self.cell, minlength=len(self.cells))
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """The categories of each record: int32 (n, J), made anew at each call."""
+        return self.cells[self.cell]
 
     @property
     def record_row(self) -> NDArray[np.int64]:
@@ -72,7 +90,8 @@ class Microdata:
         """Return the records marked in `kept`, bool (n,), which is equal for all records of a row."""
         row_used = self.row_used.copy()
         row_used[self.record_row[~kept]] = False
-        return replace(self, codes=self.codes[kept], row_used=row_used)
+        occupied, cell = np.unique(self.cell[kept], return_inverse=True)
+        return replace(self, cells=self.cells[occupied], cell=cell.astype(np.int32), row_used=row_used)
 
 
 @dataclass(frozen=True)

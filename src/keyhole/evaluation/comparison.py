@@ -135,7 +135,7 @@ def prepare(
     if zeros is not None:
         rules = read_rules(zeros, microdata)
         microdata, _ = settle_contradictions(rules, microdata, drop_contradictions)
-    size = population_size(population, fraction, len(microdata.codes))
+    size = population_size(population, fraction, microdata.records)
     if not microdata.variables:
         raise InputError("all keys have a single category, so records do not differ: add keys.")
     sample = make_sample(microdata, size, rules)

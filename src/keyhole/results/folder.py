@@ -47,7 +47,7 @@ def make_manifest(
         "input": {
             "sha256": microdata.fingerprint,
             "rows": microdata.rows,
-            "used": len(microdata.codes),
+            "used": microdata.records,
             "keys": [variable.name for variable in microdata.variables],
             "ignored_keys": list(microdata.ignored),
             "levels": list(microdata.levels),

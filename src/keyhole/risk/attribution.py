@@ -84,7 +84,7 @@ def attribute_risk(posterior: Posterior, unique_record: Integers, risk: Risk, tr
     shares = []
     for j, variable in enumerate(posterior.microdata.variables):
         without = evaluate_release(posterior, releases[j], draws)
-        code = posterior.microdata.codes[unique_record, j]
+        code = posterior.microdata.cells[posterior.microdata.cell[unique_record], j]
         labels = variable.labels or (None,) * len(variable.categories)
         has = [code == x for x in range(len(variable.categories))]
         shares.append(
@@ -108,7 +108,7 @@ def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Releas
     """Choose stored draws, evenly spread, as many as fit into a share of the run; sizes decide, never the clock."""
     if trace is None or not posterior.draws:
         return []
-    n, variables = posterior.microdata.codes.shape
+    n, variables = posterior.microdata.records, len(posterior.microdata.variables)
     sweeps = trace.sweeps * len(trace.starts)
     sweep = sweep_cost(n, variables, posterior.zeros is not None)
     run = sweeps * (sweep + estimate_work(posterior, whole) / trace.thin)

@@ -132,7 +132,7 @@ def find_certain(counts: CellCounts, population: int) -> str | None:
     """Return why the answer is certain, or None if it has to be estimated."""
     if not len(counts.unique_record):
         return "No sampling was needed: no record is alone in the sample."
-    if population == len(counts.cell_count):
+    if population == len(counts.cell):
         return "No sampling was needed: the sample is the whole population."
     return None
 

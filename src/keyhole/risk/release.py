@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.data import Microdata, Variable, count_cells
+from keyhole.data import Microdata, Variable, count_records, find_cells
 from keyhole.data.codebook import code_text, whole_numbers
 from keyhole.diagnostics.gates import check_mean
 from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques
@@ -160,13 +160,17 @@ class Release:
 
 def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
     """Count the coarse cells of the records and make the events of those with one record."""
-    codes = coarsening.apply(posterior.microdata.codes)
-    counts = count_cells(codes)
+    microdata = posterior.microdata
+    # Cells are merged, not records: there are far fewer of them in a large file.
+    coarse = coarsening.apply(microdata.cells)
+    cells, merged = find_cells(coarse.T, len(coarse))
+    cell = merged[microdata.cell]
+    counts = count_records(cells, cell)
     unique = counts.unique_record
     possible = None if posterior.zeros is None or not len(posterior.zeros.impossible) else posterior.zeros.possible
     return Release(
         unique,
-        make_events(codes[unique], coarsening, posterior.microdata.levels, possible),
+        make_events(cells[cell[unique]], coarsening, microdata.levels, possible),
         posterior.n_unseen + counts.blank,
     )
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data import Microdata
-from keyhole.data.cells import number_cells
 from keyhole.words import plural
 from keyhole.zeros.boxes import Box, Grid, fixed_variables, is_covered, pack, unpack
 from keyhole.zeros.cover import count_union, cover_complement, simplify
@@ -24,7 +23,7 @@ EXPLAIN_LIMIT = 40  # above this number of overlapping rules, no minimal set tha
 class Contradictions:
     """The records that contradict the rules.
 
-    records: their positions in `Microdata.codes`, from 0; rows: their input rows, from 1; both ascending.
+    records: their positions in `Microdata.cell`, from 0; rows: their input rows, from 1; both ascending.
     rules: the rules concerned, each with the rows that contradict it, from 1; with blanks a record may contradict
     several rules together but none alone.
     """
@@ -36,8 +35,7 @@ class Contradictions:
 
 def find_contradictions(zeros: Zeros, microdata: Microdata) -> Contradictions:
     """Find the records that agree with no possible cell, and the rules that exclude them."""
-    _, first, cell_of_record = np.unique(number_cells(microdata.codes), return_index=True, return_inverse=True)
-    cells = microdata.codes[first]
+    cells, cell_of_record = microdata.cells, microdata.cell
     everything = simplify(zeros.grid, [box for rule in zeros.rules for box in rule.boxes])
     suspect = _impossible(zeros.grid, everything, cells, pack(zeros.grid, zeros.possible))
     input_row = microdata.record_row + 1

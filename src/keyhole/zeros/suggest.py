@@ -70,7 +70,7 @@ class _Margin:
 
 def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3) -> Suggestions:
     """Find unexplained gaps in the two-way and, with order 3, the three-way margins."""
-    microdata = replace(microdata, codes=np.asfortranarray(microdata.codes))
+    microdata = replace(microdata, cells=np.asfortranarray(microdata.cells))
     margins = []
     skipped = []
     for size in range(2, order + 1):
@@ -86,7 +86,7 @@ def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Li
     threshold = find_threshold(np.exp(-expected), tested, false_discovery)
     found = [item for margin in margins for item in _join_cells(microdata, margin, threshold)]
     found.sort(key=lambda item: (-item.expected, item.words))
-    return Suggestions(tuple(found), tested, len(microdata.codes), false_discovery, tuple(skipped))
+    return Suggestions(tuple(found), tested, microdata.records, false_discovery, tuple(skipped))
 
 
 def find_threshold(chance: NDArray[np.float64], tested: int, false_discovery: float) -> float:
@@ -135,14 +135,14 @@ def _fit(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 def _tabulate(microdata: Microdata, variables: Sequence[int]) -> NDArray[np.float64]:
     """Count the records in each cell of a margin, without those that are blank there."""
     shape = tuple(microdata.levels[j] for j in variables)
-    cell = np.zeros(len(microdata.codes), dtype=np.int32)  # MARGIN_LIMIT keeps this far from overflow
-    blank = np.zeros(len(microdata.codes), dtype=np.bool_)
+    cell = np.zeros(len(microdata.cells), dtype=np.int32)  # MARGIN_LIMIT keeps this far from overflow
+    blank = np.zeros(len(microdata.cells), dtype=np.bool_)
     for j, size in zip(variables, shape, strict=True):
-        column = microdata.codes[:, j]
+        column = microdata.cells[:, j]
         cell = cell * np.int32(size) + column
         blank |= column < 0
-    counts = np.bincount(cell[~blank], minlength=math.prod(shape))
-    return counts.astype(np.float64).reshape(shape)
+    counts = np.bincount(cell[~blank], weights=microdata.cell_size[~blank], minlength=math.prod(shape))
+    return counts.reshape(shape)
 
 
 def _collect(
