@@ -106,6 +106,7 @@ def assess(
     bands: Mapping[str, Any] | None = None,
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
+    count_cells: bool = False,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | None = None,
@@ -118,8 +119,8 @@ def assess(
     Parameters
     ----------
     source
-        Path of a file (CSV, TSV, Parquet, SPSS, Stata, SAS), a dataframe of any library, or with `query` the address
-        of a database.
+        Path of a file (CSV, TSV, Parquet, SPSS, Stata, SAS) or of a folder of Parquet files, a dataframe of any
+        library, or with `query` the address of a database.
     keys
         Key variables: the columns that an intruder could know, as a list or separated by commas.
     population, fraction
@@ -152,6 +153,9 @@ def assess(
     na
         Texts that mean missing in the keys, in place of NA, N/A, NaN, NULL and a point; the empty text always does. A
         category of the codebook never does.
+    count_cells
+        Let the database count the records of each cell of the query, so that no row is read. `records` then has one row
+        for each cell, in the order of ``ORDER BY`` the keys.
     on_progress
         Called with a `Progress` or `Notice` while chains run.
     executor
@@ -177,7 +181,7 @@ def assess(
     """
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(settings, **options)
-    reading = SourceOptions(query, count, bands, user_missing, na)
+    reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
     microdata = read_microdata(
         source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
     )

@@ -11,8 +11,8 @@ DIGITS = 2
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in Persian, Hindi and others
 
 OPTIONS = frozenset((
-    "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "csv", "drop_contradictions",
-    "estimator", "estimators", "fail_above", "false_discovery", "fraction", "household", "internal", "json", "keys",
+    "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "count_cells", "csv",
+    "drop_contradictions", "estimator", "estimators", "fail_above", "false_discovery", "fraction", "household", "internal", "json", "keys",
     "levels", "max_sweeps", "mc_draws", "missing", "model", "na", "order", "out", "population", "possible", "prior",
     "profiles", "query", "quiet", "raw_labels", "replicates", "resume", "sample", "sample_size", "scheduler", "seed",
     "self_check", "target_ess", "time_limit", "title", "url", "user_missing", "weight", "workers", "zeros",

@@ -37,10 +37,8 @@ def test_a_dearer_sweep_pays_for_more_replicates(monkeypatch):
 
 
 def test_a_dearer_sweep_pays_for_more_draws_of_the_attribution(monkeypatch):
-    codes = np.zeros((1_000, 5))
-    posterior = SimpleNamespace(
-        draws=((None,),), available=(1, 1_000), zeros=None, microdata=SimpleNamespace(codes=codes)
-    )
+    microdata = SimpleNamespace(records=1_000, variables=(None,) * 5)
+    posterior = SimpleNamespace(draws=((None,),), available=(1, 1_000), zeros=None, microdata=microdata)
     trace = SimpleNamespace(sweeps=1_000, starts=(1, 5), thin=5)
     monkeypatch.setattr(attribution, "estimate_work", lambda *_: 1.2e7)
     before = len(attribution.choose_draws(posterior, None, (), trace))

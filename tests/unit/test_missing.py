@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 import keyhole
 from keyhole.cli import main
-from keyhole.data import SourceOptions, count_cells, encode, read_microdata
+from keyhole.data import SourceOptions, count_cells, encode, find_cells, read_microdata
 from keyhole.errors import SettingsError
 from keyhole.kernels.missing import draw_missing
 from keyhole.risk.release import prepare_release
@@ -55,6 +55,11 @@ def test_records_are_compared_on_what_both_have(rows):
         assert any(a != b and min(a, b) >= 0 for a, b in zip(rows[i], rows[k], strict=True)), "cells overlap"
 
 
+def with_codes(microdata, codes):
+    cells, cell = find_cells(codes.T, len(codes))
+    return replace(microdata, cells=cells, cell=cell)
+
+
 @pytest.mark.parametrize("finite", [False, True])
 @pytest.mark.parametrize("rules", RULES)
 def test_a_cell_is_all_cells_that_agree_with_what_the_record_has(rng, tmp_path, rules, finite):
@@ -64,7 +69,7 @@ def test_a_cell_is_all_cells_that_agree_with_what_the_record_has(rng, tmp_path, 
     codes[rng.random(codes.shape) < 0.3] = -1
     codes[0] = [0, -1, -1, -1]
     codes[1] = possible[-1]
-    records = encode(replace(posterior.microdata, codes=codes))
+    records = encode(with_codes(posterior.microdata, codes))
     chosen = make_settings(model="mixed") if finite else Settings()
     problem = make_problem(records, np.arange(len(codes)), 100, chosen, posterior.zeros)
     everything = list(itertools.product(*map(range, LEVELS)))
@@ -81,9 +86,8 @@ def test_a_record_that_has_no_answer_left_counts_among_the_others(rng, tmp_path)
     posterior, _, _ = make_posterior(rng, tmp_path, None)
     codes = posterior.microdata.codes.copy()
     codes[3] = [1, -1, -1, -1]
-    release = prepare_release(
-        replace(posterior, microdata=replace(posterior.microdata, codes=codes)), leave_out(LEVELS, 0)
-    )
+    changed = replace(posterior, microdata=with_codes(posterior.microdata, codes))
+    release = prepare_release(changed, leave_out(LEVELS, 0))
     assert release.n_unseen == OTHERS + 1
     assert 3 not in release.unique_record
 
@@ -94,7 +98,7 @@ def test_missing_answers_are_drawn_among_what_leaves_the_record_possible(rng, tm
     codes = posterior.microdata.codes[:2].copy()
     codes[0, [0, 1, 3]] = -1
     codes[1, 1:] = -1
-    records = encode(replace(posterior.microdata, codes=codes))
+    records = encode(with_codes(posterior.microdata, codes))
     problem = make_problem(records, np.arange(2), 100, Settings(), posterior.zeros)
     assert problem.records.answer_total.tolist() == [4, 4]
     seat = np.array([[0, 1, 0, 2], [0, 0, 1, 1]], np.uint8)

@@ -98,7 +98,8 @@ def command(
     """Estimate how many people in FILE could be identified by the key variables.
 
     FILE is a table with one row per person, a simple random sample of the population: CSV or TSV (also gzipped),
-    Parquet, SPSS (.sav, .zsav, .por), Stata (.dta), SAS (.sas7bdat, .xpt), or a database (--url and --query).
+    Parquet (a file, or a folder of parts), SPSS (.sav, .zsav, .por), Stata (.dta), SAS (.sas7bdat, .xpt), or a
+    database (--url and --query).
 
     \b
     Examples:

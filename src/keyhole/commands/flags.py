@@ -88,8 +88,13 @@ CELLS = (
         help="Cut a numeric key at lower limits (AGE=0,15,30) or into widths (AGE=5y). May be repeated.",
     ),
     click.option("--count", metavar="COL", help="FILE is a table of cells: each row stands for COL records."),
+    click.option(
+        "--count-cells",
+        is_flag=True,
+        help="With --query: the database counts the records of each cell (GROUP BY); records.csv has one row per cell.",
+    ),
 )
-SOURCE_OPTIONS = ("query", "count", "bands", "user_missing", "na")
+SOURCE_OPTIONS = ("query", "count", "bands", "user_missing", "na", "count_cells")
 
 
 def add(*flags: Decorator) -> Decorator:

@@ -197,6 +197,8 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
 
 
 def _records(source: "InputBlock") -> str:
+    if source.count == "COUNT(*)":
+        return f"{source.used:,}, counted by the database: records.csv has a row for each of {source.rows:,} cells"
     if source.count:
         return f"{source.used:,} in a table of {source.rows:,} rows (counted by {source.count})"
     return f"{source.used:,} of {source.rows:,} rows"

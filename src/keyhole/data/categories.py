@@ -4,6 +4,7 @@ Only distinct values pass through Python; the column itself stays in polars.
 """
 
 import shlex
+from collections.abc import Collection
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,16 @@ MOST_CATEGORIES = 100_000
 MOST_RECORDS = 20_000_000
 MANY_NUMBERS = 200  # ages and years of birth have fewer values; more, without a codebook, suggest a measurement
 FEW_FRACTIONS = 10  # such as half rooms; more values with fractions suggest a measurement
+
+
+def compact(frame: pl.LazyFrame, keys: Collection[str], categories: pl.Categories | None = None) -> pl.LazyFrame:
+    """Number the texts of these columns while they are read, so that no column of texts has to fit in memory.
+
+    categories: the numbers so far, if there are other parts; by default new ones, which are forgotten with the frame.
+    """
+    texts = [name for name, dtype in frame.collect_schema().items() if dtype == pl.String and name in keys]
+    kind = pl.Categorical(categories or pl.Categories.random())
+    return frame.with_columns(pl.col(texts).cast(kind)) if texts else frame
 
 
 def encode_column(
@@ -81,13 +92,18 @@ def value_texts(values: pl.Series) -> list[str]:
     return whole_numbers([text.strip() for text in values.cast(pl.String).to_list()])
 
 
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether values are text, numbered or not. No comparison with pl.Categorical: it fails for named categories."""
+    return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+
+
 def is_blank(column: pl.Series) -> NDArray[np.bool_]:
     """Mark blank values: null, whitespace or NaN."""
     blank = column.is_null()
     if column.dtype.is_float():
         blank |= column.is_nan().fill_null(value=False)
-    elif column.dtype == pl.String:
-        blank |= (column.str.strip_chars() == BLANK).fill_null(value=False)
+    elif is_text(column.dtype):
+        blank |= (column.cast(pl.String).str.strip_chars() == BLANK).fill_null(value=False)
     return blank.to_numpy()
 
 

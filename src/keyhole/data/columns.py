@@ -9,6 +9,7 @@ from typing import Any, Literal
 from keyhole.errors import InputError, SettingsError
 from keyhole.files import NUMBER
 
+COUNTED = "keyhole_count"
 SHOWN = 30
 LONGEST_NAME = 200
 
@@ -21,6 +22,7 @@ class SourceOptions:
     count: column with the number of records that each row represents, in a table of cells.
     bands: lower limits or width by numeric key, as text or list.
     user_missing: whether codes that SPSS, Stata or SAS files declare missing are categories (keep) or blank.
+    count_cells: let the database count the records of each cell; a row is then a cell.
     na: texts that mean missing, in place of the default (`na.DEFAULT`); the empty text always does.
     """
 
@@ -29,6 +31,12 @@ class SourceOptions:
     bands: Mapping[str, Any] | None = None
     user_missing: Literal["keep", "blank"] = "keep"
     na: Sequence[str] | None = None
+    count_cells: bool = False
+
+    @property
+    def count_column(self) -> str | None:
+        """The column with the number of records of each row, also if the database counts them."""
+        return COUNTED if self.count_cells else self.count
 
     def check(self, keys: Sequence[str]) -> None:
         """Refuse options that contradict the keys."""
@@ -36,6 +44,8 @@ class SourceOptions:
             raise SettingsError("`user_missing` should be 'keep' or 'blank'")
         if self.na is not None and (isinstance(self.na, str) or not all(isinstance(text, str) for text in self.na)):
             raise SettingsError("`na` should be a list of texts that mean missing, for instance ['NA', '-']")
+        if self.count_cells and (self.query is None or self.count is not None):
+            raise SettingsError("`count_cells` needs `query`, and no `count`: the database counts the rows of the query")
         if self.count is not None and self.count in keys:
             raise InputError(
                 f"`count` {self.count}: it is one of the keys; a count column does not distinguish records: "

@@ -7,23 +7,57 @@ except for messages of SQLite that quote only the query itself.
 import itertools
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from keyhole.data.categories import compact
 from keyhole.data.codebook import code_text
-from keyhole.data.columns import find_columns
+from keyhole.data.columns import COUNTED, find_columns
 from keyhole.data.variables import Table
 from keyhole.errors import InputError
 
 SQLITE = "sqlite:///"
 BATCH = 50_000
+QUOTE = '"'
 STEPS_BETWEEN_SIGNALS = 100_000
 ABOUT_THE_QUERY = ("near ", "no such table", "no such column", "incomplete input")
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A query, its wanted columns, the keys among them, and whether equal rows are counted by the database."""
+
+    query: str
+    wanted: Sequence[str] | None
+    keys: Collection[str]
+    counted: bool
+
+    @property
+    def _rows(self) -> str:
+        # The line ends a comment at the end of the query.
+        return f"({self.query.strip().removesuffix(';')}\n) keyhole_rows"
+
+    @property
+    def no_rows(self) -> str:
+        """A query for the header alone."""
+        return f"SELECT * FROM {self._rows} WHERE 1 = 0"
+
+    def check(self, header: Sequence[str], where: str) -> Sequence[str]:
+        """Return the wanted columns, all of which the query has: SQLite takes an unknown name for a text."""
+        names = header if self.wanted is None else [name for name in self.wanted if name != COUNTED]
+        find_columns(header, names, where)
+        return names
+
+    def count_rows(self, quoted: Sequence[str]) -> str:
+        """Return the query that counts the rows of each combination of these columns, ordered by them."""
+        columns = ", ".join(quoted)
+        return f"SELECT {columns}, COUNT(*) AS {COUNTED} FROM {self._rows} GROUP BY {columns} ORDER BY {columns}"
 
 
 def is_url(source: object) -> bool:
@@ -36,13 +70,20 @@ def sqlite_file(url: str) -> Path | None:
     return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
 
 
-def read_database(url: str, query: str, wanted: Sequence[str] | None) -> Table:
-    """Run the query and return the wanted columns (None: all of them)."""
+def read_database(
+    url: str, query: str, wanted: Sequence[str] | None, keys: Collection[str] = (), counted: bool = False
+) -> Table:
+    """Run the query and return the wanted columns (None: all of them).
+
+    keys: columns with few distinct values. counted: let the database count equal rows of the wanted columns, and
+    return the distinct ones in its order, with the number of rows of each in the column COUNTED.
+    """
     file = sqlite_file(url)
-    return _read_other(url, query, wanted) if file is None else _read_sqlite(file, query, wanted)
+    request = Request(query, wanted, keys, counted)
+    return _read_other(url, request) if file is None else _read_sqlite(file, request)
 
 
-def _read_sqlite(file: Path, query: str, wanted: Sequence[str] | None) -> Table:
+def _read_sqlite(file: Path, request: Request) -> Table:
     where = f"the query on {file}"
     if not file.is_file():
         raise InputError(
@@ -53,9 +94,14 @@ def _read_sqlite(file: Path, query: str, wanted: Sequence[str] | None) -> Table:
             connection.set_authorizer(_allow_reading)
             # Let Ctrl-C interrupt a long query.
             connection.set_progress_handler(lambda: 0, STEPS_BETWEEN_SIGNALS)
-            cursor = connection.execute(query)
+            # SQLite computes rows when they are fetched, so this finds the columns only.
+            cursor = connection.execute(request.query)
             header = [column[0] for column in cursor.description or ()]
-            return _collect(where, header, iter(lambda: cursor.fetchmany(BATCH), []), wanted)
+            if request.counted:
+                names = request.check(header, where)
+                cursor = connection.execute(request.count_rows([f'"{name.replace(QUOTE, 2 * QUOTE)}"' for name in names]))
+                header = [*names, COUNTED]
+            return _collect(where, header, iter(lambda: cursor.fetchmany(BATCH), []), request)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
         raise InputError(f"{where} failed: {_explain(error)}") from None
 
@@ -76,7 +122,7 @@ def _explain(error: Exception) -> str:
     return "the database refused it or is damaged; try the query with the database's own client."
 
 
-def _read_other(url: str, query: str, wanted: Sequence[str] | None) -> Table:
+def _read_other(url: str, request: Request) -> Table:
     try:
         import sqlalchemy
     except ImportError:
@@ -96,10 +142,19 @@ def _read_other(url: str, query: str, wanted: Sequence[str] | None) -> Table:
     try:
         with engine.connect() as connection:
             # Closing without commit rolls the query back; PostgreSQL also refuses to write.
-            rows = connection.execution_options(stream_results=True, postgresql_readonly=True).exec_driver_sql(query)
+            connection = connection.execution_options(stream_results=True, postgresql_readonly=True)
+            rows = connection.exec_driver_sql(request.no_rows if request.counted else request.query)
             if not rows.returns_rows:
                 raise InputError(f"{where} returns no rows: only a single SELECT is allowed.")
-            return _collect(where, list(rows.keys()), map(list, rows.partitions(BATCH)), wanted)
+            header = list(rows.keys())
+            if request.counted:
+                rows.close()
+                names = request.check(header, where)
+                rows = connection.exec_driver_sql(
+                    request.count_rows([engine.dialect.identifier_preparer.quote(name) for name in names])
+                )
+                header = [*names, COUNTED]
+            return _collect(where, header, map(list, rows.partitions(BATCH)), request)
     except (InputError, MemoryError):
         raise
     except Exception:
@@ -109,19 +164,20 @@ def _read_other(url: str, query: str, wanted: Sequence[str] | None) -> Table:
         engine.dispose()
 
 
-def _collect(where: str, header: list[str], batches: Iterator[list[Any]], wanted: Sequence[str] | None) -> Table:
+def _collect(where: str, header: list[str], batches: Iterator[list[Any]], request: Request) -> Table:
     """Collect the wanted columns as text, batch by batch, since the values of a query may have any type."""
     if not header:
         raise InputError(f"{where} returns no rows: only a single SELECT is allowed.")
-    names = header if wanted is None else list(wanted)
+    names = header if request.wanted is None or request.counted else list(request.wanted)
     positions = find_columns(header, names, where)
+    categories = pl.Categories.random()
     parts = []
     for batch in itertools.chain(batches, [[]]):
         columns = [
             _texts([row[position] for row in batch], name, where)
             for position, name in zip(positions, names, strict=True)
         ]
-        parts.append(pl.DataFrame(columns))
+        parts.append(compact(pl.LazyFrame(columns), request.keys, categories).collect())
     return Table(where, tuple(header), pl.concat(parts))
 
 

@@ -9,7 +9,7 @@ import csv
 import io
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from keyhole.data.categories import compact
 from keyhole.data.columns import find_columns, is_name
 from keyhole.data.opening import OpenedFile
 from keyhole.data.variables import BLANK, Table
@@ -28,6 +29,7 @@ SAMPLE = 1 << 16
 SAMPLE_LINES = 50
 MOST_COLUMNS = 100_000
 CHUNK = 1 << 22
+NO_LAST = "no last value"
 QUOTE, NEWLINE, RETURN = b'"\n\r'
 
 
@@ -72,8 +74,13 @@ def _chunks(source: Path | bytes) -> Iterator[bytes]:
             yield chunk
 
 
-def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None, without_names: bool = False) -> Table:
-    """Return the wanted columns (None: all named ones) as text, in that order; blank values are null."""
+def read_delimited(
+    opened: OpenedFile, wanted: Sequence[str] | None, without_names: bool = False, keys: Collection[str] = ()
+) -> Table:
+    """Return the wanted columns (None: all named ones) as text, in that order; blank values are null.
+
+    keys: columns with few distinct values, whose texts are numbered.
+    """
     source = _source(opened)
     try:
         with _text(source) as text:
@@ -96,14 +103,15 @@ def read_delimited(opened: OpenedFile, wanted: Sequence[str] | None, without_nam
             )
         names = [name for name in header if name] if wanted is None else list(wanted)
         positions = find_columns(header, names, str(opened.path))
-        frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path)
+        numbered = [str(place) for place, name in enumerate(names) if name in keys]
+        frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path, numbered)
         if len(names) < len(header) and may_have_long_rows(source, delimiter, len(header)):
             _refuse_long_row(source, delimiter, opened.path)
         kept = _real_rows(frame, source, delimiter, len(header), opened.path)
     except csv.Error as error:
         raise InputError(f"{opened.path} is not a readable table: {error}.") from None
-    frame = frame if kept is None else frame.filter(kept)
-    chosen = frame[:, : len(names)].rename(dict(zip(frame.columns, names, strict=False)))
+    chosen = frame.drop(NO_LAST).rename(dict(zip(frame.columns, names, strict=False)))
+    chosen = chosen if kept is None else chosen.filter(kept)
     return Table(str(opened.path), tuple(header), chosen, opened.fingerprint, named=named)
 
 
@@ -173,8 +181,10 @@ def _lines(source: Path | bytes, delimiter: str) -> Iterator[list[str]]:
         yield from csv.reader(text, delimiter=delimiter)
 
 
-def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: Path) -> pl.DataFrame:
-    """Read the columns at these positions, which may repeat."""
+def _read(
+    source: Path | bytes, delimiter: str, positions: Sequence[int], path: Path, numbered: Collection[str]
+) -> pl.DataFrame:
+    """Read the columns at these positions, which may repeat; of the last, NO_LAST says only where it is blank."""
     try:
         lazy = pl.scan_csv(
             source,
@@ -185,8 +195,9 @@ def _read(source: Path | bytes, delimiter: str, positions: Sequence[int], path: 
             low_memory=True,
         )
         names = lazy.collect_schema().names()
-        columns = [pl.col(names[position]).alias(str(place)) for place, position in enumerate(positions)]
-        return lazy.select(columns).collect(engine="streaming")
+        columns = [pl.col(names[position]).alias(str(place)) for place, position in enumerate(positions[:-1])]
+        columns.append(pl.col(names[positions[-1]]).is_null().alias(NO_LAST))
+        return compact(lazy.select(columns), numbered).collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, IndexError):
         _refuse_long_row(source, delimiter, path)
         raise InputError(f"{path} is not a readable table: look for unbalanced quotes.") from None
@@ -208,7 +219,7 @@ def _real_rows(frame: pl.DataFrame, source: Path | bytes, delimiter: str, width:
 
     Polars fills both with nulls, so a check is needed only if the last column has nulls.
     """
-    if width == 1 or not frame.columns or not frame.to_series(-1).has_nulls():
+    if width == 1 or not frame[NO_LAST].any():
         return None
     sizes = [len(line) for line in _lines(source, delimiter)][1:]
     sizes += [0] * (frame.height - len(sizes))

@@ -73,8 +73,9 @@ class ExtraColumns:
 def name_extra_columns(weight: str | None, household: str | None, options: SourceOptions) -> list[str]:
     """Return the columns to read beside the keys."""
     names = list(dict.fromkeys(name for name in (weight, household) if name is not None))
-    if names and options.count is not None:
-        raise InputError("`count` goes with neither `weight` nor `household`: a row represents several records.")
+    if names and options.count_column is not None:
+        option = "`count_cells`" if options.count_cells else "`count`"
+        raise InputError(f"{option} goes with neither `weight` nor `household`: a row represents several records.")
     return names
 
 

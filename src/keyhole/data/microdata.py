@@ -52,9 +52,11 @@ def read_microdata(
     book = read_codebook(codebook)
     # Keys and other columns are read together, since a query without ORDER BY may return another order next time.
     others = name_extra_columns(weight, household, options)
-    others += [] if options.count is None else [options.count]
-    table = read_table(source, list(dict.fromkeys([*names, *others])), options)
-    row_records = None if options.count is None else read_counts(table.frame[options.count], table.where)
+    others += [] if options.count_column is None else [options.count_column]
+    table = read_table(source, list(dict.fromkeys([*names, *others])), options, keys=names)
+    row_records = None
+    if options.count_column is not None:
+        row_records = read_counts(table.frame[options.count_column], table.where)
     frame, na = blank_keys(table, names, book, options.na)
     present = np.ones(frame.height, dtype=np.bool_)
     for name in names if missing == "drop" else ():
@@ -96,7 +98,7 @@ def read_microdata(
         row_records=row_records,
         extra=check_extra_columns(table.frame, table.where, weight, household),
         reading={
-            "count": options.count,
+            "count": "COUNT(*)" if options.count_cells else options.count,
             "bands": {name: entry.text for name, entry in bands.items()},
             "user_missing": options.user_missing,
             "na": na,

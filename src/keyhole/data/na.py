@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from keyhole.data.categories import is_text
 from keyhole.data.variables import BLANK, Table, Variable
 
 DEFAULT = (BLANK, "NA", "na", "N/A", "n/a", "NaN", "NAN", "nan", "NULL", "null", ".")
@@ -27,14 +28,16 @@ def blank_na(
     met: dict[str, list[str]] = {}
     for name, dtype in frame.collect_schema().items():
         meant = [text for text in texts if text != BLANK and text not in declared.get(name, ())]
-        if not meant or dtype not in (pl.String, pl.Categorical, pl.Enum):
+        if not meant or not is_text(dtype):
             continue
-        text = pl.col(name).cast(pl.String).str.strip_chars()
-        hits = frame.select(text).filter(pl.col(name).is_in(meant)).group_by(name).len().collect(engine="streaming")
-        if hits.height:
-            found[name] = int(hits["len"].sum())
-            met[name] = sorted(hits[name].to_list())
-            frame = frame.with_columns(pl.when(~text.is_in(meant)).then(pl.col(name).cast(pl.String)).alias(name))
+        values = frame.select(name).unique().collect(engine="streaming")[name]
+        text = values.cast(pl.String).str.strip_chars()
+        hits = text.is_in(meant).fill_null(value=False)
+        if hits.any():
+            missing = pl.col(name).is_in(values.filter(hits).implode())
+            found[name] = int(frame.select(missing.sum()).collect(engine="streaming").item())
+            met[name] = sorted(set(text.filter(hits).to_list()))
+            frame = frame.with_columns(pl.when(~missing).then(pl.col(name)).alias(name))
     return frame, {"texts": list(texts), "found": found, "met": met}
 
 

@@ -5,6 +5,7 @@ Gzip is unpacked into memory within limits, so that a small file cannot exhaust 
 
 import codecs
 import gzip
+import hashlib
 import shlex
 import zlib
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ class OpenedFile:
     """A file and its format.
 
     kind: "text", "parquet", or the file extension of a statistical package; encoding: of text, else empty.
+    parts: the Parquet files of a folder, by name.
     content: the uncompressed text of a gzip file; lone_returns: some lines may end with CR alone.
     """
 
@@ -57,10 +59,13 @@ class OpenedFile:
     fingerprint: str
     content: bytes | None = field(default=None, repr=False)
     lone_returns: bool = False
+    parts: tuple[Path, ...] = ()
 
 
 def open_file(path: Path) -> OpenedFile:
     """Refuse files that cannot be a table; return the format, the encoding and the hash of others."""
+    if path.is_dir():
+        return _open_folder(path)
     start = _read_start(path)
     if not start:
         raise InputError(f"{path} is empty: a header line and records are needed.")
@@ -75,6 +80,24 @@ def open_file(path: Path) -> OpenedFile:
     content = unpack_gzip(path) if start.startswith(GZIP) else None
     encoding, lone_returns = _read_through(path, start if content is None else content[:START], content)
     return OpenedFile(path, "text", encoding, sha256(path), content, lone_returns)
+
+
+def _open_folder(folder: Path) -> OpenedFile:
+    """Return the Parquet files of a folder; names that start with a point or underscore are a writer's notes."""
+    try:
+        inside = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror}): check its permissions.") from None
+    parts = tuple(path for path in inside if path.suffix.lower() in PARQUET_ENDINGS)
+    if not parts:
+        raise InputError(f"{folder} is a folder without Parquet files: name the file in it.")
+    if len(parts) < len(inside):
+        other = next(path for path in inside if path not in parts)
+        raise InputError(f"{folder} holds '{other.name}', which is not Parquet: keep only the parts of one table in it.")
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(open_file(part).fingerprint.encode())
+    return OpenedFile(folder, "parquet", "", digest.hexdigest(), parts=parts)
 
 
 def _refuse_other_program(path: Path, ending: str, start: bytes, found: str | None) -> None:

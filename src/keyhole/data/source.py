@@ -1,11 +1,13 @@
 """Read the wanted columns of a source of any kind, with the labels it has for them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from keyhole.data.categories import compact
 from keyhole.data.columns import SourceOptions, find_columns
 from keyhole.data.database import is_url, read_database
 from keyhole.data.delimited import read_delimited
@@ -15,35 +17,74 @@ from keyhole.data.variables import Table
 from keyhole.errors import InputError, SettingsError
 
 
-def read_table(source: Any, wanted: Sequence[str] | None, options: SourceOptions, without_names: bool = False) -> Table:
+def read_table(
+    source: Any,
+    wanted: Sequence[str] | None,
+    options: SourceOptions,
+    without_names: bool = False,
+    keys: Collection[str] = (),
+) -> Table:
     """Return the wanted columns, or all of them for None.
 
+    keys: columns with few distinct values; their texts become categories while a file or a query is read.
     without_names: name columns V1, V2, ... if the first line of a text file looks like a record, rather than refuse it.
     """
     if is_url(source) or options.query is not None:
         if not is_url(source) or options.query is None:
             raise SettingsError("a database needs both its address (`url` sqlite:///survey.db) and a `query`")
-        return read_database(source, options.query, wanted)
+        return read_database(source, options.query, wanted, keys, options.count_cells)
     if not isinstance(source, str | Path):
         return _read_dataframe(source, wanted)
     opened = open_file(Path(source))
     if opened.kind == "text":
-        return read_delimited(opened, wanted, without_names)
+        return read_delimited(opened, wanted, without_names, keys)
     if opened.kind == "parquet":
-        return _read_parquet(opened, wanted)
-    return read_statistical(opened, wanted, options.user_missing == "keep")
+        return _read_parquet(opened, wanted, keys)
+    return read_statistical(opened, wanted, options.user_missing == "keep", keys)
 
 
-def _read_parquet(opened: OpenedFile, wanted: Sequence[str] | None) -> Table:
-    try:
-        lazy = pl.scan_parquet(opened.path, glob=False)
-        header = lazy.collect_schema().names()
+def _read_parquet(opened: OpenedFile, wanted: Sequence[str] | None, keys: Collection[str]) -> Table:
+    with refuse_damaged_parquet(opened.path):
+        lazy, header = scan_parquet(opened, wanted)
         names = header if wanted is None else list(wanted)
         find_columns(header, names, str(opened.path))
-        frame = lazy.select(names).collect(engine="streaming")
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise InputError(f"{opened.path} is not a readable Parquet file: it may be cut off or damaged.") from None
+        frame = compact(lazy.select(names), keys).collect(engine="streaming")
     return Table(str(opened.path), tuple(header), frame, opened.fingerprint)
+
+
+@contextmanager
+def refuse_damaged_parquet(path: Path) -> Iterator[None]:
+    """Turn what polars says of a damaged file, which may quote values, into an InputError."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise InputError(f"{path} is not a readable Parquet file: it may be cut off or damaged.") from None
+
+
+def scan_parquet(opened: OpenedFile, wanted: Sequence[str] | None) -> tuple[pl.LazyFrame, list[str]]:
+    """Scan a Parquet file, or the files of a folder in the order of their names; return the header too.
+
+    The files of a folder must agree in the wanted columns; only these are scanned, since others may differ.
+    """
+    if not opened.parts:
+        lazy = pl.scan_parquet(opened.path, glob=False)
+        return lazy, lazy.collect_schema().names()
+    schemas = []
+    for part in opened.parts:
+        with refuse_damaged_parquet(part):
+            schemas.append(pl.scan_parquet(part, glob=False).collect_schema())
+    header = schemas[0].names()
+    for part, schema in zip(opened.parts, schemas, strict=True):
+        for name in dict.fromkeys([*header, *schema]) if wanted is None else wanted:
+            here, first = schema.get(name), schemas[0].get(name)
+            if here != first:
+                problem = "is in only one of them" if here is None or first is None else "has different types"
+                raise InputError(
+                    f"{part} and {opened.parts[0].name} differ: column '{name}' {problem}; "
+                    "all files of a folder must be parts of one table."
+                )
+    names = [name for name in header if wanted is None or name in wanted]
+    return pl.concat([pl.scan_parquet(part, glob=False).select(names) for part in opened.parts]), header
 
 
 def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:

@@ -4,17 +4,20 @@ Value labels become a codebook. Codes are formatted as 1 rather than 1.0, the mi
 as .a and .A.
 """
 
+import contextlib
 import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from keyhole.data import statistical_child
+from keyhole.data.categories import compact, is_text
 from keyhole.data.codebook import code_text
 from keyhole.data.columns import find_columns
 from keyhole.data.opening import PROGRAMS, OpenedFile
@@ -27,13 +30,15 @@ BYTES_PER_CPU_SECOND = 1_000_000
 WALL_PER_CPU = 20  # generous, since the machine may be busy
 
 
-def read_statistical(opened: OpenedFile, wanted: Sequence[str] | None, keep_user_missing: bool) -> Table:
-    """Return the wanted columns (None: all of them) with their labels."""
+def read_statistical(
+    opened: OpenedFile, wanted: Sequence[str] | None, keep_user_missing: bool, keys: Collection[str] = ()
+) -> Table:
+    """Return the wanted columns (None: all of them) with their labels; keys: columns with few distinct values."""
     where = str(opened.path)
-    head, packed = _run_child(opened, wanted, keep_user_missing)
+    head, parts = _run_child(opened, wanted, keep_user_missing, keys)
     header = head["header"]
     find_columns(header, header if wanted is None else wanted, where)
-    frame = pl.read_ipc(io.BytesIO(packed))
+    frame = _join(parts)
     user_missing = {name: _missing_codes(head, name, frame[name]) for name in frame.columns}
     blanked = {} if keep_user_missing else user_missing
     labels = {name: _variable(head, name, blanked.get(name, frozenset())) for name in head["labels"]}
@@ -48,7 +53,25 @@ def read_statistical(opened: OpenedFile, wanted: Sequence[str] | None, keep_user
     )
 
 
-def _run_child(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> tuple[dict[str, Any], bytes]:
+def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Join the rows of all parts; numbers become text where another part has letters among them."""
+    texts = {name: dtype for part in parts for name, dtype in part.schema.items() if is_text(dtype)}
+    written = [part.with_columns(_write(part[name], dtype) for name, dtype in texts.items()) for part in parts]
+    return pl.concat(written, how="vertical_relaxed")
+
+
+def _write(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Write numbers as the child does beside letters."""
+    if not column.dtype.is_float():
+        return column
+    values = column.fill_nan(None).drop_nulls().unique()
+    texts = [code_text(value) for value in values.to_list()]
+    return column.replace_strict(values, texts, default=None, return_dtype=pl.String).cast(dtype)
+
+
+def _run_child(
+    opened: OpenedFile, wanted: Sequence[str] | None, keep: bool, keys: Collection[str]
+) -> tuple[dict[str, Any], list[pl.DataFrame]]:
     size = opened.path.stat().st_size
     cpu_seconds = CPU_SECONDS + size // BYTES_PER_CPU_SECOND
     request = {
@@ -59,29 +82,52 @@ def _run_child(opened: OpenedFile, wanted: Sequence[str] | None, keep: bool) -> 
         "bytes": size,
         "cpu_seconds": cpu_seconds,
     }
-    damaged = InputError(
-        f"{opened.path} is not a readable {PROGRAMS[opened.kind]} file: it may be cut off or damaged; "
-        "save it again, or save the table as CSV."
-    )
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", str(Path(statistical_child.__file__))],
-            input=json.dumps(request).encode() + b"\n",
-            capture_output=True,
-            timeout=WALL_PER_CPU * cpu_seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise damaged from None
-    if done.returncode == 1:
+    with subprocess.Popen(
+        [sys.executable, "-P", str(Path(statistical_child.__file__))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as child:
+        limit = threading.Timer(WALL_PER_CPU * cpu_seconds, child.kill)
+        limit.start()
+        try:
+            head, parts = _receive(child, request, keys)
+        finally:
+            limit.cancel()
+            child.kill()
+    if child.returncode == 1:
         raise InputError(
             f"{opened.path}: {PROGRAMS[opened.kind]} files need pyreadstat, which cannot be imported: "
             "install keyhole again."
         )
-    if done.returncode != 0:
-        raise damaged
-    line, _, packed = done.stdout.partition(b"\n")
-    return json.loads(line), packed
+    if head is None or child.returncode != 0:
+        raise InputError(
+            f"{opened.path} is not a readable {PROGRAMS[opened.kind]} file: it may be cut off or damaged; "
+            "save it again, or save the table as CSV."
+        )
+    return head, parts
+
+
+def _receive(
+    child: subprocess.Popen[bytes], request: Mapping[str, Any], keys: Collection[str]
+) -> tuple[dict[str, Any] | None, list[pl.DataFrame]]:
+    """Send the request and receive all parts; None if the child ended before the last one."""
+    assert child.stdin is not None and child.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(json.dumps(request).encode() + b"\n")
+        child.stdin.close()
+    parts: list[pl.DataFrame] = []
+    categories = pl.Categories.random()
+    while (size := child.stdout.readline().strip()).isdigit():
+        content = child.stdout.read(int(size))
+        if len(content) < int(size):
+            break
+        if content.startswith(b"{"):
+            child.wait()
+            return json.loads(content), parts
+        parts.append(compact(pl.read_ipc(io.BytesIO(content)).lazy(), keys, categories).collect())
+    child.wait()
+    return None, parts
 
 
 def _variable(head: dict[str, Any], name: str, blanked: frozenset[str]) -> Variable:

@@ -1,9 +1,9 @@
 """The child process that reads SPSS, Stata and SAS files, run as a script by `statistical.py`.
 
 The underlying C library may crash or loop on a damaged file, which here ends a child rather than the user's session.
-It imports nothing from keyhole. The request on standard input is JSON; the response on standard output is a line of
-JSON, then the wanted columns as Arrow IPC. Exit status 3: the file cannot be read; messages of the library, which may
-quote the file, are not passed on.
+It imports nothing from keyhole. The request on standard input is JSON. The response on standard output is the wanted
+columns of some rows as Arrow IPC, again and again, then JSON, each part after a line with its number of bytes. Exit
+status 3: the file cannot be read; messages of the library, which may quote the file, are not passed on.
 """
 
 import contextlib
@@ -11,10 +11,12 @@ import io
 import json
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 UNREADABLE = 3
 VALUES_PER_BYTE = 200
+ROWS_AT_ONCE = 1_000_000  # the library takes some 50 bytes for each value that it reads
 READERS = {".sav": "sav", ".zsav": "sav", ".por": "por", ".dta": "dta", ".xpt": "xport", ".sas7bdat": "sas7bdat"}
 # Formats for which the library can return user-missing values; it always blanks those of the others.
 KEEPS_USER_MISSING = {".sav", ".zsav", ".dta", ".sas7bdat"}
@@ -30,20 +32,26 @@ def main() -> int:
         import pyreadstat
 
         try:
-            head, frame = _read(pyreadstat, request)
+            head: dict[str, Any] = {}
+            for frame in _read(pyreadstat, request, head):
+                packed = io.BytesIO()
+                pl.DataFrame([_plain(pl, frame[name]) for name in frame.columns]).write_ipc(packed)
+                _send(packed.getbuffer())
+            _send(json.dumps(head).encode())
         except Exception:
             return UNREADABLE
-        columns = [_plain(pl, frame[name]) for name in frame.columns]
-        packed = io.BytesIO()
-        pl.DataFrame(columns).write_ipc(packed)
-        sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
-        sys.stdout.buffer.write(packed.getbuffer())
-        sys.stdout.buffer.flush()
         return 0
     return 1
 
 
-def _read(pyreadstat: Any, request: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def _send(part: bytes | memoryview) -> None:
+    sys.stdout.buffer.write(b"%d\n" % len(part))
+    sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
+
+
+def _read(pyreadstat: Any, request: dict[str, Any], head: dict[str, Any]) -> Iterator[Any]:
+    """Yield the wanted columns, ROWS_AT_ONCE rows each time, and fill in the metadata."""
     reader = getattr(pyreadstat, f"read_{READERS[request['ending']]}")
     options: dict[str, Any] = {"output_format": "polars"}
     keeps = request["ending"] in KEEPS_USER_MISSING
@@ -65,12 +73,22 @@ def _read(pyreadstat: Any, request: dict[str, Any]) -> tuple[dict[str, Any], Any
         options["user_missing"] = request["keep"]
     present = [name for name in wanted if name in about.column_names]
     if not present or len(present) < len(wanted) or len(set(about.column_names)) < len(about.column_names):
-        return _describe(about, about, []), empty.select([])
-    data, observed = reader(request["path"], usecols=present, **options)
-    return _describe(about, observed, present), data.select(present)
+        head.update(_describe(about, []))
+        yield empty.select([])
+        return
+    head.update(_describe(about, present))
+    # A .por file does not say how many rows it has, and is read at once.
+    for start in range(0, max(rows, 1), ROWS_AT_ONCE):
+        if rows > ROWS_AT_ONCE:
+            options |= {"row_offset": start, "row_limit": ROWS_AT_ONCE}
+        data, observed = reader(request["path"], usecols=present, **options)
+        for name in present:
+            found = head["letters"].setdefault(name, [])
+            found += [letter for letter in observed.missing_user_values.get(name, ()) if letter not in found]
+        yield data.select(present)
 
 
-def _describe(about: Any, observed: Any, present: list[str]) -> dict[str, Any]:
+def _describe(about: Any, present: list[str]) -> dict[str, Any]:
     """Return the metadata for JSON; value labels are lists of pairs, since names in JSON cannot be numbers."""
     return {
         "header": list(about.column_names),
@@ -82,12 +100,17 @@ def _describe(about: Any, observed: Any, present: list[str]) -> dict[str, Any]:
             if about.variable_value_labels.get(name)
         },
         "ranges": {name: about.missing_ranges[name] for name in present if name in about.missing_ranges},
-        "letters": {name: list(observed.missing_user_values.get(name, ())) for name in present},
+        "letters": {},
     }
 
 
 def _plain(pl: Any, column: Any) -> Any:
-    """Convert a column of numbers and missing letters (Stata's .a to .z, SAS's .A to .Z) to text."""
+    """Convert a column of numbers and missing letters (Stata's .a to .z, SAS's .A to .Z) to text, and numbers to four
+    bytes where none of them changes.
+    """
+    if column.dtype == pl.Float64:
+        short = column.cast(pl.Float32)
+        return short if short.cast(pl.Float64).equals(column) else column
     if column.dtype != pl.Object:
         return column
     return pl.Series(column.name, [_text(value) for value in column.to_list()], dtype=pl.String)

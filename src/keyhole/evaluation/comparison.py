@@ -177,6 +177,7 @@ def compare(
     bands: Mapping[str, Any] | None = None,
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
+    count_cells: bool = False,
     on_start: Callable[[str], None] | None = None,
     on_progress: OnProgress | None = None,
     settings: Settings | None = None,
@@ -190,7 +191,7 @@ def compare(
         As in `assess`.
     estimators
         Names, as a list or separated by commas; all of docs/estimators.md if not given.
-    drop_contradictions, allow_identifier, query, count, bands, user_missing, na
+    drop_contradictions, allow_identifier, query, count, bands, user_missing, na, count_cells
         As in `assess`.
     on_start
         Called with the name of each estimator before it runs.
@@ -210,7 +211,7 @@ def compare(
         If no estimator can use the input.
     """
     chosen = make_settings(settings, **options)
-    reading = SourceOptions(query, count, bands, user_missing, na)
+    reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
     given = prepare(
         source,
         keys,

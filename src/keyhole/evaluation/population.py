@@ -20,7 +20,7 @@ from keyhole.data.columns import SourceOptions, check_keys, find_columns
 from keyhole.data.microdata import band_column
 from keyhole.data.na import blank_keys, blank_na
 from keyhole.data.opening import open_file
-from keyhole.data.source import read_table
+from keyhole.data.source import read_table, scan_parquet
 from keyhole.data.variables import Table
 from keyhole.errors import CodebookError, InputError
 
@@ -76,8 +76,8 @@ def open_population(
     opened = open_file(Path(source)) if reading.query is None else None
     try:
         if opened is not None and opened.kind == "parquet" and plain:
-            frame = pl.scan_parquet(source, glob=False)
-            find_columns(frame.collect_schema().names(), names, where)
+            frame, header = scan_parquet(opened, names)
+            find_columns(header, names, where)
             fingerprint = opened.fingerprint
             declared = {name: variable.categories for name, variable in book.items()}
             frame, na = blank_na(frame.select(names), reading.na, declared)
@@ -101,7 +101,7 @@ def _read_people(
     source: Path | str, names: Sequence[str], book: Mapping[str, Variable], reading: SourceOptions, drop: bool
 ) -> tuple[Table, dict[str, Variable], dict[str, Any]]:
     """Read the keys, apply bands, and repeat rows by their counts so that each is one person."""
-    table = read_table(source, names if reading.count is None else (*names, reading.count), reading)
+    table = read_table(source, names if reading.count_column is None else (*names, reading.count_column), reading)
     frame, na = blank_keys(table, names, book, reading.na)
     kept = np.ones(frame.height, np.bool_)
     for name in names if drop else ():
@@ -112,8 +112,8 @@ def _read_people(
     for name, bands in read_bands(reading.bands).items():
         column, books[name] = band_column(frame[name], table, book.get(name), bands, rows)
         frame = frame.with_columns(column.alias(name))
-    if reading.count is not None:
-        people = read_counts(table.frame[reading.count], table.where)[rows]
+    if reading.count_column is not None:
+        people = read_counts(table.frame[reading.count_column], table.where)[rows]
         frame = frame[np.repeat(np.arange(len(rows)), people)]
     return replace(table, frame=frame.select(names)), books, na
 
