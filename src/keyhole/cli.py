@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import io
 import os
 import sys
 import threading
@@ -71,6 +72,7 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; every mistake of a user is one line on standard error."""
     _disable_core_files()
+    _print_anything()
     try:
         status = group.main(
             list(arguments) if arguments is not None else None, prog_name="keyhole", standalone_mode=False
@@ -109,6 +111,13 @@ def _leave(status: int) -> None:
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _print_anything() -> None:
+    """Let consoles that cannot show a character, as in Windows-1252, show its escape sequence, and not fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _disable_core_files() -> None:

@@ -1,13 +1,15 @@
 """Write files atomically and readable by their owner only, lock folders, and escape CSV for spreadsheets.
 
-The lock of a folder identifies its holder and is released when the holder dies. In CSV a cell that a spreadsheet would
-interpret as a formula gets the prefix ' (OWASP ASVS 1.2.10), which is reversible: one ' was added to each cell that
-starts with one or more ' and then a trigger. Numbers are not escaped.
+Owner only: mode 0600, and 0700 for folders. On Windows, Python grants a new folder of mode 0700 to its owner and the
+administrators, and files in it inherit that; files in a folder that somebody else made have the permissions of that
+folder. The lock of a folder identifies its holder and is released when the holder dies.
+
+In CSV a cell that a spreadsheet would interpret as a formula gets the prefix ' (OWASP ASVS 1.2.10), which is
+reversible: one ' was added to each cell that starts with one or more ' and then a trigger. Numbers are not escaped.
 """
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import json
@@ -17,18 +19,26 @@ import re
 import socket
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from keyhole.errors import OutputError
 
 LOCK = ".lock"
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
 """Errors of file systems without locks, on which a run goes on unprotected."""
+PATIENCE_SECONDS = 0.1
+"""How long a lock is waited for, since its holder may be about to remove it."""
+HOLDER_START = 1
+"""Where the note of the holder begins: on Windows no one else can read the byte that is locked, the first one."""
+HOLDER_BYTES = 400
+"""Length of the note, so that a new one covers what a killed process left."""
 
 TRIGGERS = "=+-@\t\r\0"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -40,7 +50,7 @@ def write_text(text: str, path: Path) -> None:
     with explained(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -63,12 +73,25 @@ def sha256(path: Path) -> str:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on disk."""
-    handle = os.open(path, os.O_RDONLY)
+    """Wait until a file or folder is on disk. Windows syncs no folder, and a file only through a handle that writes."""
+    windows = os.name == "nt"
+    if windows and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def is_own(found: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user; Windows shows no owner here, so there it is taken to."""
+    return not hasattr(os, "getuid") or found.st_uid == os.getuid()
+
+
+def open_without_links(path: str, flags: int) -> int:
+    """Open a file as `open` does (an `opener`), but refuse a link in its place where the system can."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 @contextmanager
@@ -98,50 +121,66 @@ def locked(folder: Path, option: str = "out") -> Iterator[None]:
         made = [path for path in parents if not path.exists()]  # the deepest first
         for path in reversed(made):
             path.mkdir(mode=0o700, exist_ok=True)
-        handle = _acquire(folder, option)
+        lock = _acquire(folder, option)
     try:
         yield
     finally:
-        # Unlink before unlocking, so that a process that has opened the file can detect that it is no longer the lock.
-        with contextlib.suppress(OSError):
-            (folder / LOCK).unlink(missing_ok=True)
-        os.close(handle)
+        _release(lock)
         for path in made:
             with contextlib.suppress(OSError):
                 path.rmdir()
 
 
-def _acquire(folder: Path, option: str) -> int:
+def _acquire(folder: Path, option: str) -> BaseFileLock:
     """Lock the file in the folder and write the holder into it."""
     path = folder / LOCK
-    while True:
+    lock = FileLock(path, mode=0o600, thread_local=False)
+    acquired = False
+    while not acquired:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with warnings.catch_warnings():
+                # Where a lock of the system is missing, filelock warns and lets the file itself be the lock.
+                warnings.simplefilter("ignore", UserWarning)
+                lock.acquire(timeout=PATIENCE_SECONDS, poll_interval=PATIENCE_SECONDS / 5)
+            acquired = True
+        except FileNotFoundError:
+            continue  # the previous holder has just removed the folder
+        except Timeout:
+            raise OutputError(
+                f"{folder} is in use by {_describe(path)}: wait for it, or choose another folder with `{option}`."
+            ) from None
         except OSError as error:
             if error.errno not in NO_LOCKS:
-                holder = _describe(handle)
-                os.close(handle)
-                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                    raise OutputError(
-                        f"{folder} is in use by {holder}: wait for it, or choose another folder with `{option}`."
-                    ) from None
                 raise
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), os.lstat(path)):
-                who = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%H:%M")}
-                with contextlib.suppress(OSError):  # a full disk: the lock holds, and only its holder is not named
-                    os.ftruncate(handle, 0)
-                    os.write(handle, json.dumps(who).encode())
-                return handle
-        # The previous holder has just removed the file.
-        os.close(handle)
+            return lock
+    if not isinstance(lock, SoftFileLock):  # which has a content of its own
+        who = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%H:%M")}
+        # A full disk: the lock holds, and only its holder is not named.
+        with contextlib.suppress(OSError), open(path, "r+b", buffering=0, opener=open_without_links) as file:
+            file.seek(HOLDER_START)
+            file.write(json.dumps(who).encode().ljust(HOLDER_BYTES))
+    return lock
 
 
-def _describe(handle: int) -> str:
+def _release(lock: BaseFileLock) -> None:
+    """Remove the file and unlock it."""
+    path = Path(lock.lock_file)
+    with contextlib.suppress(OSError):
+        # Unlink before unlocking, so that a process that has opened the file can detect that it is no longer the lock.
+        if not isinstance(lock, SoftFileLock):  # whose release is that it removes the file
+            path.unlink(missing_ok=True)
+    lock.release()
+    if os.name == "nt":  # where no file is removed that is open
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _describe(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        who = json.loads(os.pread(handle, 1000, 0))
+        with open(path, "rb", buffering=0, opener=open_without_links) as file:
+            file.seek(HOLDER_START)
+            who = json.loads(file.read(HOLDER_BYTES))
         return f"process {int(who['process'])} on {who['host']} since {who['since']}"
     return "another process"
 

@@ -29,7 +29,7 @@ def show_progress(silent: bool) -> Iterator[OnProgress]:
     if silent:
         yield _only_warnings(console)
     elif console.is_terminal:
-        with Live(Spinner("dots", text), console=console, transient=True, refresh_per_second=5) as live:
+        with Live(Spinner("line", text), console=console, transient=True, refresh_per_second=5) as live:
             yield _table(live)
     else:
         waiting = Timer(PATIENCE_SECONDS, console.print, args=(text,))

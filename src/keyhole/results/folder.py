@@ -17,7 +17,7 @@ import polars as pl
 from keyhole._version import __version__
 from keyhole.data import Microdata
 from keyhole.errors import OutputError
-from keyhole.files import LOCK, csv_text, explained, json_text, locked, sha256, sync, write_text
+from keyhole.files import LOCK, csv_text, explained, is_own, json_text, locked, sha256, sync, write_text
 from keyhole.kernels.jit import kernel_hash
 from keyhole.report import make_content
 from keyhole.report.render import render
@@ -167,14 +167,14 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
         # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
         (staging / name).touch()
         (staging / name).chmod(0o600)
-    (staging / "summary.json").write_text(assessment.summary.to_json(), encoding="utf-8")
-    (staging / "records.csv").write_text(csv_text(assessment.records), encoding="utf-8")
+    (staging / "summary.json").write_text(assessment.summary.to_json(), encoding="utf-8", newline="\n")
+    (staging / "records.csv").write_text(csv_text(assessment.records), encoding="utf-8", newline="\n")
     assessment.records.write_parquet(staging / "records.parquet")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
-    (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8")
+    (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8", newline="\n")
     outputs = {name: sha256(staging / name) for name in OUTPUTS}
     manifest = {"program": PROGRAM, **assessment.manifest, "outputs": outputs}
-    (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8")
+    (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8", newline="\n")
     for name in (*OUTPUTS, MANIFEST):
         sync(staging / name)
     sync(staging)
@@ -188,7 +188,7 @@ def _refuse_strangers(folder: Path) -> None:
     if strangers and not _is_result(folder):
         raise OutputError(f"{folder} holds other files: choose a new or empty folder with `out`.")
     found = folder.stat()
-    if found.st_uid != os.getuid() and found.st_mode & 0o022:
+    if not is_own(found) and found.st_mode & 0o022:
         raise OutputError(f"others can write to {folder}, which is not yours: choose another with `out`.")
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keyhole.errors import OutputError
-from keyhole.files import locked, sync
+from keyhole.files import is_own, locked, open_without_links, sync
 
 SIDES = ("a", "b")
 HEAD = "head.json"
@@ -74,7 +74,7 @@ def open_folder(folder: Path) -> None:
     """Make the folder if needed, readable by its owner only; refuse a link or a folder of another user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    if not stat.S_ISDIR(found.st_mode) or not is_own(found):
         raise OutputError(f"{folder} is not a folder of your own: remove it, or choose another with `out`.")
     folder.chmod(0o700)
 
@@ -188,8 +188,7 @@ def _write(place: Path, name: str, content: bytes | memoryview) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        with os.fdopen(handle, "rb") as file:
+        with open(path, "rb", opener=open_without_links) as file:
             return file.read()
     except OSError:
         raise DamagedError from None

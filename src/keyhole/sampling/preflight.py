@@ -2,12 +2,12 @@
 
 import contextlib
 import math
-import os
-import resource
 import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+
+import psutil
 
 from keyhole.errors import InputError
 from keyhole.kernels.cells import make_cell_work
@@ -131,7 +131,7 @@ def check_memory(problem: Problem, settings: Settings) -> None:
     state, _ = sizes(problem)
     free = free_memory()
     needed = settings.chains * state + estimate_memory(problem, settings, draws=8)
-    if free is not None and needed > free:
+    if needed > free:
         raise InputError(
             f"this needs at least {describe_bytes(needed)} of memory, and {describe_bytes(free)} are free: "
             "use fewer chains or workers, group categories, or use a larger machine."
@@ -167,38 +167,32 @@ def describe_estimate(
 
 
 def used_memory() -> int:
-    """Return the bytes of memory that this process uses now; where that is not available, its peak."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return peak_memory()
+    """Return the bytes of memory that this process uses now."""
+    return int(psutil.Process().memory_info().rss)
 
 
 def peak_memory() -> int:
-    """Return the most bytes of memory that this process has used so far."""
-    # getrusage also covers the process that started this one.
+    """Return the most bytes of memory that this process has used so far; what it uses now where that is not known."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    used = psutil.Process().memory_info()
+    return int(getattr(used, "peak_wset", used.rss))  # peak_wset: on Windows
 
 
-def free_memory() -> int | None:
-    """Return the bytes that this process may still allocate; None if no limit is known."""
-    found = []
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found.append(1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")))
+def free_memory() -> int:
+    """Return the bytes that this process may still allocate."""
+    found = [int(psutil.virtual_memory().available)]
     with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
         limit = int((group / "memory.max").read_text(encoding="ascii"))
         found.append(limit - int((group / "memory.current").read_text(encoding="ascii")))
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        with contextlib.suppress(OSError, ValueError):
-            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-            found.append(limit - pages * os.sysconf("SC_PAGE_SIZE"))
-    return max(min(found), 0) if found else None
+    if hasattr(psutil, "RLIMIT_AS"):  # on Linux and FreeBSD
+        process = psutil.Process()
+        limit = process.rlimit(psutil.RLIMIT_AS)[0]
+        if limit != psutil.RLIM_INFINITY:
+            found.append(limit - process.memory_info().vms)
+    return max(min(found), 0)
 
 
 def describe_bytes(size: float) -> str:

@@ -24,7 +24,9 @@ from keyhole.sampling.chain import Block, ChainState, run_block
 from keyhole.sampling.problem import Problem
 from keyhole.settings import Settings
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name))
+"""What ends a run besides Ctrl-C; Ctrl-Break, on Windows, does so too."""
+SIGNALS = (signal.SIGINT, *ENDING)
 
 
 class Clock:
@@ -72,15 +74,16 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Make SIGTERM end this section as Ctrl-C does."""
+    """Make SIGTERM, and Ctrl-Break on Windows, end this section as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 THREAD_NAME = "keyhole-chain"
