@@ -1,8 +1,10 @@
 """Numbers in words, the same on the screen, in messages and in the report; and options as flags."""
 
+import difflib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 NOTHING = "not known"
 DIGITS = 2
@@ -95,6 +97,22 @@ def one_in(part: float, whole: float) -> str | None:
         return "nearly all"
     digits = max(0, len(str(int(times))) - 2)
     return f"about 1 in {round(times, -digits):,.0f}"
+
+
+def interval_words(ends: Sequence[float]) -> str:
+    """Write the two ends of an interval."""
+    return f"{number(ends[0])} to {number(ends[1])}"
+
+
+def with_interval(estimate: Mapping[str, Any]) -> str:
+    """Write a mean with its interval in brackets."""
+    return f"{number(estimate['mean'])} ({interval_words(estimate['interval'])})"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a hint at the nearest of these names, to be put behind a message; empty if none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f" (did you mean '{near[0]}'?)" if near else ""
 
 
 def plural(count: int, word: str) -> str:

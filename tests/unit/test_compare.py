@@ -7,11 +7,11 @@ import re
 import polars as pl
 import pytest
 
+from keyhole.classical.catalogue import Guess
 from keyhole.cli import main
 from keyhole.errors import SettingsError
 from keyhole.evaluation.comparison import (
     ESTIMATORS,
-    Guess,
     Outcome,
     choose_estimators,
     prepare,

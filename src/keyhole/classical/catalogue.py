@@ -91,11 +91,11 @@ CLASSICAL = {
 
 
 @dataclass(frozen=True)
-class Point(Readable):
-    """An estimate without interval; none where the estimator gives none."""
+class Guess(Readable):
+    """A point estimate and its 95 % interval, None if the estimator does not give it."""
 
-    mean: float | None
-    interval: None = None
+    mean: float | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Comparator(Readable):
     """What one estimator says. error: why it gives no estimate."""
 
     name: str
-    tau1: Point
-    tau2: Point
+    tau1: Guess
+    tau2: Guess
     error: str | None
     assumes: str
     reference: str
@@ -122,7 +122,7 @@ def estimate_quickly(sample: Sample) -> list[Comparator]:
             error = str(reason)
         entry = CLASSICAL[name]
         comparators.append(
-            Comparator(name, Point(found.tau1), Point(found.tau2), error, entry.assumes, entry.reference)
+            Comparator(name, Guess(found.tau1), Guess(found.tau2), error, entry.assumes, entry.reference)
         )
     return comparators
 

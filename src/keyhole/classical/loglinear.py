@@ -73,10 +73,10 @@ def select_forward(sample: Sample, deadline: Deadline) -> Estimate:
     chosen: list[Pair] = []
     misfit = fitting.misfit(fitting.fit(chosen))
     left = set(combinations(range(len(sample.levels)), 2))
-    while left and misfit.too_simple > UNDERFIT_LIMIT:
+    while left and max(misfit) > UNDERFIT_LIMIT:
         tried = [(fitting.misfit(fitting.fit([*chosen, pair])), pair) for pair in sorted(left)]
-        best, pair = min(tried, key=lambda trial: (trial[0].worst, trial[1]))
-        if best.worst >= misfit.worst:
+        best, pair = min(tried, key=lambda trial: (_largest(trial[0]), trial[1]))
+        if _largest(best) >= _largest(misfit):
             break
         misfit = best
         chosen.append(pair)
@@ -191,6 +191,10 @@ def _occupied(sample: Sample) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         raise EstimatorError(f"its table has more than {CELL_LIMIT:,} cells: group categories or omit a key.")
     _, first, count = np.unique(number_cells(sample.codes, sample.levels), return_index=True, return_counts=True)
     return sample.codes[first], count
+
+
+def _largest(misfit: Misfit) -> float:
+    return max(map(abs, misfit))
 
 
 def _describe(misfit: Misfit) -> Details:

@@ -15,7 +15,7 @@ approximately standard normal. Large positive values indicate underfitting, whic
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,22 +34,11 @@ def risk_match(mean: Floats, unseen: float) -> Floats:
     return np.divide(-np.expm1(-y), y, out=np.ones_like(y), where=y > 0)
 
 
-@dataclass(frozen=True)
-class Misfit:
+class Misfit(NamedTuple):
     """B / sqrt(v) for tau1 and for tau2."""
 
     tau1: float
     tau2: float
-
-    @property
-    def worst(self) -> float:
-        """The larger absolute value."""
-        return max(abs(self.tau1), abs(self.tau2))
-
-    @property
-    def too_simple(self) -> float:
-        """The larger value, since positive ones indicate underfitting."""
-        return max(self.tau1, self.tau2)
 
 
 def measure_misfit(mean: Floats, occupied: Floats, count: NDArray[np.int64], unseen: float) -> Misfit:
@@ -83,9 +72,7 @@ def _coefficients_match(mean: Floats, unseen: float) -> tuple[Floats, Floats]:
     decay, ratio = np.exp(-safe), -np.expm1(-safe) / safe
     first = np.where(small, -0.5 + y / 3.0 - y * y / 8.0 + y**3 / 30.0, (decay - ratio) / safe)
     second = np.where(
-        small,
-        1.0 / 3.0 - y / 4.0 + y * y / 10.0 - y**3 / 36.0,
-        (2.0 * ratio - decay * (2.0 + safe)) / (safe * safe),
+        small, 1.0 / 3.0 - y / 4.0 + y * y / 10.0 - y**3 / 36.0, (2.0 * ratio - decay * (2.0 + safe)) / (safe * safe)
     )
     weight = mean * np.exp(-mean)
     return -weight * unseen * first, 0.5 * weight * unseen * unseen * second

@@ -48,10 +48,7 @@ class Table:
 
 def number_cells(codes: NDArray[np.int32], levels: Sequence[int]) -> NDArray[np.int64]:
     """Return the cells in mixed radix, the last variable fastest."""
-    number = np.zeros(len(codes), dtype=np.int64)
-    for j, size in enumerate(levels):
-        number = number * size + codes[:, j]
-    return number
+    return np.asarray(np.ravel_multi_index(tuple(codes.T), tuple(levels)), dtype=np.int64)
 
 
 def check_size(cells: int) -> None:
@@ -123,9 +120,6 @@ def split_levels(rows: NDArray[np.uint8], levels: Sequence[int]) -> list[Box]:
     return [[piece.astype(np.bool_) for piece in np.split(row, cuts)] for row in rows]
 
 
-def _entry(codes: NDArray[np.int32], levels: Sequence[int], term: Term) -> NDArray[np.int32]:
+def _entry(codes: NDArray[np.int32], levels: Sequence[int], term: Term) -> NDArray[np.int64]:
     """Return the entry of the term's margin in which each cell lies."""
-    entry = codes[:, term[0]]
-    for j in term[1:]:
-        entry = entry * np.int32(levels[j]) + codes[:, j]
-    return entry
+    return number_cells(codes[:, term], [levels[j] for j in term])

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -10,14 +10,15 @@ from typing import Any
 import click
 
 from keyhole.classical.catalogue import TIME_LIMIT as CLASSICAL_LIMIT
+from keyhole.classical.catalogue import Guess
 from keyhole.commands import flags
 from keyhole.commands.flags import add, choose_source, given, settings_flags, take_reading
 from keyhole.commands.progress import is_compiled, show_progress
-from keyhole.commands.screen import fits, print_json, print_na, print_table, print_text, with_interval
-from keyhole.evaluation.comparison import OURS, TIME_LIMIT, Given, Guess, Outcome, describe_estimator
+from keyhole.commands.screen import fits, print_json, print_na, print_table, print_text
+from keyhole.evaluation.comparison import OURS, TIME_LIMIT, Given, Outcome, describe_estimator
 from keyhole.sampling import Event, Notice
 from keyhole.settings import make_settings
-from keyhole.words import as_flags, duration, number, plural
+from keyhole.words import as_flags, duration, interval_words, number, plural, with_interval
 
 TOO_SIMPLE = 2.0
 GRADES = {
@@ -77,20 +78,17 @@ def _estimate(outcome: Outcome, guess: Guess) -> str:
     if guess.interval is None:
         return number(guess.mean)
     if outcome.details.get("grade") == "not converged":
-        return f"{number(guess.interval[0])} to {number(guess.interval[1])}"
-    return with_interval({"mean": guess.mean, "interval": guess.interval})
+        return interval_words(guess.interval)
+    return with_interval(guess)
 
 
 def _mark(outcome: Outcome, given: Given, marks: dict[str, str]) -> str:
     """Return the name with the marks of its footnotes; `marks` maps each footnote to its mark."""
     own = []
     for note in _notes(outcome, given):
-        own.append(marks.setdefault(note, FIXED_MARKS.get(note) or _next_letter(marks)))
+        next_letter = ascii_lowercase[sum(mark.isalpha() for mark in marks.values())]
+        own.append(marks.setdefault(note, FIXED_MARKS.get(note, next_letter)))
     return f"{outcome.name} {','.join(own)}" if own else outcome.name
-
-
-def _next_letter(marks: Mapping[str, str]) -> str:
-    return ascii_lowercase[sum(mark.isalpha() for mark in marks.values())]
 
 
 def _notes(outcome: Outcome, given: Given) -> list[str]:
@@ -147,11 +145,7 @@ def describe_time(estimators: Sequence[str], time_limit: float) -> str:
     settings_flags("missing"),
 )
 @click.option("--estimators", metavar="A,B", help="Run only these.  [default: all]")
-@click.option(
-    "--time-limit",
-    metavar="DURATION",
-    help=f"For each of keyhole's models.  [default: {TIME_LIMIT:g}s]",
-)
+@click.option("--time-limit", metavar="DURATION", help=f"For each of keyhole's models.  [default: {TIME_LIMIT:g}s]")
 @add(settings_flags("chains", "seed", "workers", "max_sweeps"))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the table to this file as well.")
 @add(flags.JSON, flags.QUIET)

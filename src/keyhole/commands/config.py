@@ -4,9 +4,7 @@ Scalars stay the text that the user wrote. Relative paths start from the folder 
 accepted. Choices that exclude each other (population, fraction) count as one when the command line names either.
 """
 
-import difflib
 import unicodedata
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from click.core import ParameterSource
 
 from keyhole.errors import SettingsError
 from keyhole.settings import explain_options, option_names
+from keyhole.words import did_you_mean
 
 ALIASES = {"keyVars": "keys", "weightVar": "weight", "hhId": "household"}
 LENGTH_LIMIT = 1_000_000
@@ -60,7 +59,8 @@ def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
         name = ALIASES.get(written, written.replace("-", "_"))
         parameter = known.get(name)
         if parameter is None or parameter.name is None:
-            wrong.append(f"unknown option '{written}'{_nearest(name, known)}")
+            flags = (known_name.replace("_", "-") for known_name in (*known, *ALIASES))
+            wrong.append(f"unknown option '{written}'{did_you_mean(name.replace('_', '-'), flags)}")
         elif parameter.name in found:
             wrong.append(f"'{written}' is given twice")
         else:
@@ -83,11 +83,6 @@ def _known(ctx: click.Context) -> dict[str, click.Parameter]:
         for flag in parameter.opts
         if flag.startswith("--") or isinstance(parameter, click.Argument)
     }
-
-
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, [*known, *ALIASES], n=1)
-    return f" (did you mean '{near[0].replace('_', '-')}'?)" if near else ""
 
 
 def _convert(parameter: click.Parameter, value: Value, folder: Path, ctx: click.Context) -> Any:

@@ -83,8 +83,8 @@ def _run(demonstration: "Simulation", quiet: bool, options: dict[str, Any]) -> d
 
 
 def _print_comparison(demonstration: "Simulation", runs: dict[str, "Assessment"]) -> None:
-    from keyhole.commands.screen import print_table, sentences, with_interval
-    from keyhole.words import number, percent
+    from keyhole.commands.screen import print_table, sentences
+    from keyhole.words import number, percent, with_interval
 
     summary = runs[RULES_RUN].summary
     click.echo()

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
-from keyhole.words import as_flags, number, percent, plural, round_up, rounded
+from keyhole.words import as_flags, interval_words, number, percent, plural, round_up, rounded, with_interval
 
 if TYPE_CHECKING:
     from keyhole.data.design import Weights
@@ -136,17 +136,10 @@ def sentences(summary: "Summary") -> list[str]:
 
 def about(measure: "Measure") -> str:
     """Return the point estimate with its interval."""
-    low, high = measure.interval
+    interval = interval_words(measure.interval)
     if not measure.pooled:
-        return f"{number(low)} to {number(high)} (NOT CONVERGED)"
-    interval = f"{100 * measure.level:.0f} % interval {number(low)} to {number(high)}"
-    return f"about {rounded(measure.mean, measure.mcse)} ({interval})"
-
-
-def with_interval(estimate: Mapping[str, Any]) -> str:
-    """Return a mean with its interval in brackets."""
-    low, high = estimate["interval"]
-    return f"{number(estimate['mean'])} ({number(low)} to {number(high)})"
+        return f"{interval} (NOT CONVERGED)"
+    return f"about {rounded(measure.mean, measure.mcse)} ({100 * measure.level:.0f} % interval {interval})"
 
 
 def describe_error(measure: "Measure") -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from keyhole.api import assess, population_size, read_rules, settle_contradictions
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
+from keyhole.classical.catalogue import Guess
 from keyhole.data import SourceOptions, read_microdata
 from keyhole.errors import InputError, KeyholeError, NotConvergedWarning, SettingsError
 from keyhole.sampling import OnProgress
@@ -40,14 +41,6 @@ OURS = {
 ESTIMATORS = (*OURS, *CLASSICAL)
 TIME_LIMIT = 25.0
 """Seconds for each of keyhole's models, unless another limit is given."""
-
-
-@dataclass(frozen=True)
-class Guess:
-    """A point estimate and its 95 % interval, None if the estimator does not give it."""
-
-    mean: float | None = None
-    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -234,8 +227,8 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     return {
         "name": outcome.name,
         "seconds": outcome.seconds,
-        "tau1": {"mean": outcome.tau1.mean, "interval": outcome.tau1.interval},
-        "tau2": {"mean": outcome.tau2.mean, "interval": outcome.tau2.interval},
+        "tau1": outcome.tau1,
+        "tau2": outcome.tau2,
         "converged": outcome.converged,
         "error": outcome.error,
         "details": outcome.details,

@@ -22,7 +22,7 @@ from keyhole.report.sections import (
     estimate,
     message,
 )
-from keyhole.words import clean_name, duration, number, plural
+from keyhole.words import clean_name, duration, plural, with_interval
 
 TITLE = "Disclosure risk of a file"
 TERMS = {
@@ -169,8 +169,7 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
         ("Seed", str(settings["seed"])),
     ]
     if model.get("profiles"):
-        low, high = model["profiles"]["interval"]
-        rows.append(("Profiles", f"{number(model['profiles']['mean'])} ({number(low)} to {number(high)})"))
+        rows.append(("Profiles", with_interval(model["profiles"])))
     if chains["chains"]:
         spacing = plural(chains.get("spacing", 1), "sweep")
         each = (

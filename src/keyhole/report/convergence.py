@@ -6,7 +6,7 @@ from keyhole.report.content import ChainGroup, Convergence, GateRow
 from keyhole.report.pictures import Draws, draw_chains
 from keyhole.report.sections import Block, estimate, message
 from keyhole.risk.advice import Verdict, describe_remedy
-from keyhole.words import decimals, enumerate_words, number, percent, plural
+from keyhole.words import decimals, enumerate_words, interval_words, percent, plural
 
 CERTAIN = "No sampling was needed: the answer follows from the file itself."
 RESUME = "--resume --time-limit 30m"
@@ -87,8 +87,7 @@ def _group(group: Block) -> ChainGroup:
 
 
 def _envelope(block: Any) -> str:
-    (low, high), (low2, high2) = block["tau1"], block["tau2"]
     return (
-        f"So far they range from {number(low)} to {number(high)} records alone in the population and from "
-        f"{number(low2)} to {number(high2)} matched to the right person. The upper limits may still rise."
+        f"So far they range from {interval_words(block['tau1'])} records alone in the population and from "
+        f"{interval_words(block['tau2'])} matched to the right person. The upper limits may still rise."
     )

@@ -8,7 +8,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.report.content import ChainPicture, ChainsPicture, Distribution, Estimate, RecordRow, RiskBand, Rule
-from keyhole.words import decimals, number, plural
+from keyhole.report.sections import estimate
+from keyhole.words import decimals, plural
 
 Floats = NDArray[np.float64]
 Draws = Mapping[str, Floats]
@@ -52,7 +53,7 @@ def draw_chains(draws: Draws, block: Mapping[str, Any]) -> tuple[ChainsPicture, 
                 label=_chain_label(c, starts),
                 trace=_tuple(shown[c, ::step], 4),
                 ranks=_tuple(np.histogram(ranks[c], RANK_BINS, (0.0, float(shown.size)))[0] / shown.shape[1], 5),
-                own=_own_estimate(own[c][name]),
+                own=estimate(own[c][name]),
             )
             for c in range(min(len(shown), MOST_CHAINS, len(own)))
         )
@@ -106,11 +107,6 @@ def _band_label(k: int) -> str:
 
 def _chain_label(c: int, starts: Sequence[int]) -> str:
     return f"Chain {c + 1}, from {plural(starts[c], 'profile')}" if c < len(starts) else f"Chain {c + 1}"
-
-
-def _own_estimate(block: Mapping[str, Any]) -> Estimate:
-    mean, (low, high) = block["mean"], block["interval"]
-    return Estimate(mean, low, high, f"{number(mean)} ({number(low)} to {number(high)})")
 
 
 def _tuple(values: Floats, places: int) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from keyhole.report.content import (
     VariableRisk,
     round_population,
 )
-from keyhole.words import as_flags, clean_name, number, percent, plural, two_digits
+from keyhole.words import as_flags, clean_name, number, percent, plural, two_digits, with_interval
 
 Block = Mapping[str, Any]
 
@@ -43,8 +43,8 @@ def message(text: str) -> str:
 
 def estimate(block: Block) -> Estimate:
     """Return a mean with its interval."""
-    mean, (low, high) = block["mean"], block["interval"]
-    return Estimate(mean, low, high, f"{number(mean)} ({number(low)} to {number(high)})")
+    low, high = block["interval"]
+    return Estimate(block["mean"], low, high, with_interval(block))
 
 
 def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keyhole.diagnostics.gates import Gate, draws_needed, shortfall
 from keyhole.diagnostics.groups import Group
-from keyhole.diagnostics.laws import Estimate
 from keyhole.readable import Readable
 from keyhole.sampling.trace import Trace
 from keyhole.settings import Settings
-from keyhole.words import duration, number, round_up
+from keyhole.words import duration, enumerate_words, interval_words, number, plural, round_up, with_interval
 
 if TYPE_CHECKING:
     from keyhole.risk.fit import Check, TwoWay
@@ -101,11 +100,6 @@ def make_verdict(
     return Verdict(grade, reason, remedy, numbers)
 
 
-def certain_verdict(reason: str) -> Verdict:
-    """Return the verdict on an answer that needed no sampling."""
-    return Verdict("converged", "certain", "none", {"why": reason})
-
-
 def describe_state(verdict: Verdict) -> str:
     """Return what is known, then what is missing."""
     n = verdict.numbers
@@ -190,13 +184,13 @@ def name_groups(groups: Sequence[Group]) -> str:
     if len(groups) > MOST_GROUPS:
         means = [group.tau1.mean for group in groups]
         return f"tau1 is about {number(min(means))} by one and {number(max(means))} by another"
-    return "tau1 is " + "; ".join(f"{about(group.tau1)} by {name_group(group)}" for group in groups)
+    return "tau1 is " + "; ".join(f"about {with_interval(group.tau1)} by {name_group(group)}" for group in groups)
 
 
 def name_group(group: Group) -> str:
     """Name the chains of a group."""
-    numbers = [str(chain) for chain in group.chains]
-    return f"chain {numbers[0]}" if len(numbers) == 1 else f"chains {', '.join(numbers[:-1])} and {numbers[-1]}"
+    numbers = enumerate_words([str(chain) for chain in group.chains])
+    return f"chain{'' if len(group.chains) == 1 else 's'} {numbers}"
 
 
 def name_failed(gates: Sequence[Gate]) -> str:
@@ -204,8 +198,7 @@ def name_failed(gates: Sequence[Gate]) -> str:
     failed = sorted((gate for gate in gates if counts(gate) and not gate.passed), key=shortfall, reverse=True)
     lines = [name_gate(gate) for gate in failed]
     named = "; ".join(lines[:SHOWN])
-    more = len(lines) - SHOWN
-    return named if more <= 0 else f"{named}; and {more} more condition{'' if more == 1 else 's'} not met"
+    return named if len(lines) <= SHOWN else f"{named}; and {plural(len(lines) - SHOWN, 'more condition')} not met"
 
 
 def name_gate(gate: Gate) -> str:
@@ -235,18 +228,6 @@ def worst(gates: Sequence[Gate], kind: str) -> float:
     return max(gate.value for gate in gates if counts(gate) and gate.name.startswith(kind))
 
 
-def about(estimate: Estimate) -> str:
-    """Return the mean and the interval in words."""
-    low, high = estimate.interval
-    return f"about {number(estimate.mean)} ({number(low)} to {number(high)})"
-
-
-def span(check: "Check") -> str:
-    """Return the interval of a check in words."""
-    low, high = check.predicted.interval
-    return f"{number(low)} to {number(high)}"
-
-
 def explain_fit(
     uniques: "Check", unseen: "Check", two_way: "TwoWay", people: int, settings: Settings, rules: bool, finished: bool
 ) -> str:
@@ -254,12 +235,9 @@ def explain_fit(
 
     people: number drawn for `unseen`; rules: whether there are any; finished: whether sampling met its gates.
     """
-    text = f"The model expects {span(uniques)} records that are alone in the sample; the file has {uniques.observed:,}."
-    found = [
-        *explain_uniques(uniques),
-        *explain_unseen(unseen, people),
-        *explain_two_way(two_way),
-    ]
+    expected = interval_words(uniques.predicted.interval)
+    text = f"The model expects {expected} records that are alone in the sample; the file has {uniques.observed:,}."
+    found = [*explain_uniques(uniques), *explain_unseen(unseen, people), *explain_two_way(two_way)]
     if not found:
         return f"{text} Pairs of key values agree too." if two_way.total else text
     verdict = "THE MODEL DOES NOT FIT." if finished else "THE MODEL DOES NOT FIT YET."
@@ -281,7 +259,7 @@ def explain_unseen(check: "Check", people: int) -> list[str]:
         return []
     text = (
         f"Of {people:,} people drawn from the model {number(check.observed)} have a pair of key values that no "
-        f"record has; {span(check)} would be expected."
+        f"record has; {interval_words(check.predicted.interval)} would be expected."
     )
     if check.observed > check.predicted.interval[1]:
         return [

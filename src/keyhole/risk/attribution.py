@@ -9,14 +9,7 @@ from keyhole.diagnostics.laws import Estimate
 from keyhole.kernels.state import Integers
 from keyhole.readable import Readable
 from keyhole.risk.measures import Measure, Risk
-from keyhole.risk.release import (
-    Posterior,
-    Release,
-    estimate_work,
-    evaluate_release,
-    prepare_release,
-    spread_draws,
-)
+from keyhole.risk.release import Posterior, Release, estimate_work, evaluate_release, prepare_release, spread_draws
 from keyhole.sampling import Trace
 from keyhole.sampling.costs import sweep_cost
 from keyhole.sampling.events import leave_out

@@ -8,7 +8,7 @@ from keyhole.diagnostics.groups import Group, describe_groups, group_chains
 from keyhole.diagnostics.laws import Interval
 from keyhole.diagnostics.series import finite, monte_carlo_error
 from keyhole.kernels.state import Records
-from keyhole.risk.advice import Grade, Verdict, certain_verdict, counts, make_verdict, worst
+from keyhole.risk.advice import Grade, Verdict, counts, make_verdict, worst
 from keyhole.risk.stacking import Stacking, share_weights, weigh_chains
 from keyhole.sampling.layout import find_rules
 from keyhole.sampling.trace import Trace
@@ -96,7 +96,8 @@ def diagnose(trace: Trace) -> Diagnosis:
 
 def certain_diagnosis(reason: str) -> Diagnosis:
     """Return the diagnosis of an answer that needed no sampling."""
-    return Diagnosis(certain_verdict(reason), rhat=math.nan, ess_bulk=math.nan, ess_tail=math.nan, modes=1, gates=())
+    verdict = Verdict("converged", "certain", "none", {"why": reason})
+    return Diagnosis(verdict, rhat=math.nan, ess_bulk=math.nan, ess_tail=math.nan, modes=1, gates=())
 
 
 def weigh_groups(diagnosis: Diagnosis, trace: Trace, records: Records, zeros: Zeros | None) -> Diagnosis:

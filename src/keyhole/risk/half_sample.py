@@ -39,10 +39,7 @@ class SelfCheck(Readable):
 
 
 def check_half(
-    records: Records,
-    settings: Settings,
-    zeros: Zeros | None = None,
-    on_progress: OnProgress | None = None,
+    records: Records, settings: Settings, zeros: Zeros | None = None, on_progress: OnProgress | None = None
 ) -> SelfCheck | None:
     """Fit a random half and compare; None if no record is alone in the half, so that there is nothing to predict."""
     first, second = make_seeds(settings.seed, HALF_SAMPLE).spawn(2)

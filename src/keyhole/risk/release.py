@@ -5,7 +5,6 @@ weights and profiles of stored draws, with V(f, .) for the f variables that are 
 sampling.
 """
 
-import difflib
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +30,12 @@ from keyhole.sampling.predict import Measured, Scratch, predict
 from keyhole.sampling.predict import measure as measure_cells
 from keyhole.sampling.trace import Draws
 from keyhole.seeds import RELEASE, make_seeds
+from keyhole.words import did_you_mean
 from keyhole.zeros import Zeros
 
 
 def make_coarsening(
-    variables: Sequence[Variable],
-    drop: Iterable[str] = (),
-    recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    variables: Sequence[Variable], drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None
 ) -> Coarsening:
     """Leave out the variables in `drop`, and merge each list of categories in `recode`."""
     names = [variable.name for variable in variables]
@@ -53,9 +51,7 @@ def make_coarsening(
 def _find(name: str, names: Sequence[str]) -> int:
     if name in names:
         return names.index(name)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
-    raise SettingsError(f"'{name}' is not one of the keys{hint}: they are {', '.join(names)}")
+    raise SettingsError(f"'{name}' is not one of the keys{did_you_mean(name, names)}: they are {', '.join(names)}")
 
 
 def _merge(variable: Variable, lists: Iterable[Iterable[Any]]) -> Groups:

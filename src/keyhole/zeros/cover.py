@@ -9,17 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from keyhole.errors import RulesError
-from keyhole.zeros.boxes import (
-    Box,
-    Grid,
-    absorb,
-    count_cells,
-    fixed_variables,
-    meets,
-    merge,
-    partition,
-    subtract,
-)
+from keyhole.zeros.boxes import Box, Grid, absorb, count_cells, fixed_variables, meets, merge, partition, subtract
 
 BOX_LIMIT = 20_000
 SEARCH_LIMIT = 200_000  # subtractions during the search

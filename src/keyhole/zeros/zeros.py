@@ -51,9 +51,7 @@ class BoxLine:
 
 
 def read_zeros(
-    source: RuleSource,
-    variables: Sequence[Variable],
-    ignored: Mapping[str, str | Variable] | None = None,
+    source: RuleSource, variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None
 ) -> Zeros:
     """Read rules about these variables.
 
