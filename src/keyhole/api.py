@@ -60,7 +60,6 @@ def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
 
 
 def read_rules(zeros: RuleSource, microdata: Microdata) -> Zeros:
-    """Read rules on the variables of these data."""
     return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
 
 

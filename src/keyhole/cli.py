@@ -36,7 +36,6 @@ class Commands(Group):
     """A group that knows its commands by name and imports them on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in alphabetical order."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -109,7 +109,6 @@ def _draw_sample(
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that is not empty."""
     if folder.is_dir() and any(folder.iterdir()):
         raise OutputError(f"{folder} holds other files: choose a new or empty folder with `out`.")
 

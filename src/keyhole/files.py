@@ -67,7 +67,6 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

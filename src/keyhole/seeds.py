@@ -20,7 +20,6 @@ MARGINS = 1_003
 
 
 def chain_seeds(seed: int, chains: int) -> list[np.random.SeedSequence]:
-    """Return a sequence for each chain."""
     return np.random.SeedSequence(seed).spawn(chains)
 
 

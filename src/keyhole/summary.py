@@ -141,7 +141,6 @@ class ConvergenceBlock(ReadableModel):
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """The value that this block was made from."""
         return Diagnosis(**{part.name: getattr(self, part.name) for part in fields(Diagnosis)})
 
 
@@ -278,7 +277,6 @@ def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | Non
 
 
 def describe_model(settings: Settings, trace: Trace | None) -> ModelBlock:
-    """Describe the model."""
     if trace is None:
         return ModelBlock(name=settings.model, prior=settings.prior, estimator="none", profiles=None)
     profiles = trace.quantities["profiles"]
@@ -293,7 +291,6 @@ def describe_model(settings: Settings, trace: Trace | None) -> ModelBlock:
 
 
 def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace | None) -> ConvergenceBlock:
-    """Describe the chains, with every gate."""
     run: dict[str, Any] = {"chains": 0, "sweeps": 0}
     if trace is not None:
         run = {
@@ -325,7 +322,6 @@ def make_summary(
     explained: Explanation,
     seconds: dict[str, float],
 ) -> Summary:
-    """Put the blocks together."""
     return Summary(
         version=__version__,
         settings=SettingsBlock(**settings.model_dump(exclude={"workers", "scheduler"})),

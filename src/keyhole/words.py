@@ -109,6 +109,12 @@ def with_interval(estimate: Mapping[str, Any]) -> str:
     return f"{number(estimate['mean'])} ({interval_words(estimate['interval'])})"
 
 
+def first_few(items: Sequence[object], most: int) -> str:
+    """Join the first items with commas, and say how many more there are."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a hint at the nearest of these names, to be put behind a message; empty if none is near."""
     near = difflib.get_close_matches(name, list(names), n=1)

@@ -100,14 +100,12 @@ class Fitting:
         self.known: dict[tuple[tuple[int, ...], frozenset[Pair]], Table] = {}
 
     def fit(self, pairs: Sequence[Pair]) -> Pieces:
-        """Fit main effects and these interactions."""
         whole = tuple(range(len(self.sample.levels)))
         # Impossible cells make all variables dependent, so there is only one group.
         groups = [whole] if self.impossible else connect(whole, pairs)
         return {group: self._piece(group, frozenset(pair for pair in pairs if pair[0] in group)) for group in groups}
 
     def at(self, pieces: Pieces, codes: NDArray[np.int32]) -> Floats:
-        """Return the means of these cells."""
         mean = np.full(len(codes), float(self.sample.records) ** (1 - len(pieces)))
         for group, table in pieces.items():
             mean *= table.at(codes[:, list(group)])

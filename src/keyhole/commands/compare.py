@@ -95,7 +95,7 @@ def _notes(outcome: Outcome, given: Given) -> list[str]:
     """Return what a reader must know before using the line, from what makes it useless to what qualifies it."""
     details = outcome.details
     if outcome.error is not None:
-        blanks = given.missing == "model" and outcome.name not in OURS
+        blanks = given.arguments["missing"] == "model" and outcome.name not in OURS
         return [f"{'not for this design' if blanks else 'not estimable'}: {outcome.error}"]
     notes = [note for grade, note in GRADES.items() if details.get("grade") == grade]
     if "below_2" in details:

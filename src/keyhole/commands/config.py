@@ -129,7 +129,6 @@ def _scalar(parameter: click.Parameter, value: Value, folder: Path, ctx: click.C
 
 
 def _parse(path: Path) -> dict[str, Value]:
-    """Read the file."""
     import yaml
 
     try:

@@ -49,7 +49,6 @@ def silenced() -> Iterator[None]:
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print the summary for a program."""
     click.echo(json_text(content), nl=False)
 
 
@@ -114,7 +113,6 @@ def print_summary(summary: "Summary", folder: Path | None = None) -> None:
 
 
 def sentences(summary: "Summary") -> list[str]:
-    """Return the answer in words."""
     source, tau1, tau2 = summary.input, summary.tau1, summary.tau2
     uniques = source.sample_uniques
     open_question = _undecided(source)
@@ -312,7 +310,6 @@ def _shown_stacking(convergence: "ConvergenceBlock") -> "Stacking | None":
 
 
 def explain_weights(convergence: "ConvergenceBlock") -> str:
-    """Explain the last column of the table of groups."""
     stacking = _shown_stacking(convergence)
     if stacking is None:
         return ""

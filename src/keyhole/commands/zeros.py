@@ -9,7 +9,7 @@ import click
 from keyhole.commands import Group
 from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, add, choose_source, take_reading
 from keyhole.commands.screen import print_json, print_na, print_table
-from keyhole.words import percent, plural
+from keyhole.words import first_few, percent, plural
 
 if TYPE_CHECKING:
     from keyhole.data import Microdata
@@ -195,7 +195,7 @@ def _print_check(zeros: "Zeros", checks: Sequence["RuleCheck"], contradicting: i
             rule.label or rule.words,
             f"{rule.cells:,} ({percent(rule.share)})",
             ("covered by " + ", ".join(rule.covered_by)) if rule.redundant else "",
-            _list_rows(rule.rows.tolist()),
+            first_few(rule.rows.tolist(), SHOWN_ROWS),
         )
         for rule in checks
     ]
@@ -214,8 +214,3 @@ def _print_check(zeros: "Zeros", checks: Sequence["RuleCheck"], contradicting: i
         f"{contradicting:,} of {plural(records, 'record')} contradict a rule. Correct the rules or the records, or "
         "leave these records out with `keyhole assess ... --drop-contradictions`."
     )
-
-
-def _list_rows(rows: list[int]) -> str:
-    more = f" and {len(rows) - SHOWN_ROWS} more" if len(rows) > SHOWN_ROWS else ""
-    return ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + more

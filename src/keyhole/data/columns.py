@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from keyhole.errors import InputError, SettingsError
 from keyhole.files import NUMBER
+from keyhole.words import first_few
 
 COUNTED = "keyhole_count"
 SHOWN = 30
@@ -101,5 +102,4 @@ def _suggest(header: Sequence[str], key: str, is_header: bool) -> str:
     near = f" (did you mean '{folded[close[0]]}'?)" if close else ""
     if not is_header:
         return f"{near}: check the name."
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{near}: its columns are {', '.join(names[:SHOWN])}{more}."
+    return f"{near}: its columns are {first_few(names, SHOWN)}."

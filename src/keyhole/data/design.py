@@ -80,7 +80,6 @@ def name_extra_columns(weight: str | None, household: str | None, options: Sourc
 
 
 def check_extra_columns(frame: pl.DataFrame, where: str, weight: str | None, household: str | None) -> ExtraColumns:
-    """Check and convert the weight and household columns."""
     return ExtraColumns(
         None if weight is None else _weights(frame[weight], where),
         None if household is None else _households(frame[household], where),

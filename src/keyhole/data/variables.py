@@ -57,7 +57,6 @@ class Microdata:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Number of categories of each variable."""
         return tuple(len(variable.categories) for variable in self.variables)
 
     @property

@@ -97,7 +97,6 @@ def is_settled(quantities: dict[str, Floats], chain: int) -> bool:
 
 
 def describe_groups(quantities: dict[str, Floats], laws: dict[str, Law], groups: list[list[int]]) -> tuple[Group, ...]:
-    """Return the estimates of tau1 and tau2 of each group of chains."""
     return tuple(
         Group(
             chains=tuple(chain + 1 for chain in chains),

@@ -81,16 +81,13 @@ class Law:
 
     @property
     def sd(self) -> float:
-        """The predictive standard deviation."""
         return math.sqrt(float(self.expected.var() + self.variance.mean()))
 
     @property
     def median(self) -> float:
-        """The median."""
         return self.quantile(0.5)
 
     def quantile(self, share: float, chains: tuple[int, ...] = ()) -> float:
-        """Return the quantile of this probability."""
         return find_quantile(self.point, self.average(chains), share, self.whole)
 
     def interval(self, chains: tuple[int, ...] = ()) -> Interval:
@@ -108,13 +105,11 @@ class Law:
         return Estimate(float(expected.mean()), self.interval(chains))
 
     def weighted(self, weights: Floats) -> Estimate:
-        """Return mean and interval with these weights of the chains."""
         average = np.tensordot(weights, self.below.mean(axis=1), axes=1)
         low, high = (find_quantile(self.point, average, tail, self.whole) for tail in TAILS)
         return Estimate(float(weights @ self.expected.mean(axis=1)), (low, high))
 
     def probability_above(self, limit: float) -> float:
-        """Return the probability that tau is more than a limit."""
         place = int(np.searchsorted(self.point, limit, side="right")) - 1
         if place < 0:
             return 1.0

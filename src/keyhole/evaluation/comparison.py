@@ -60,22 +60,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Given:
-    """The data in the form for `assess` and, as `sample`, in that for the classical estimators.
+    """The data as arguments of `assess`, and as a sample for the classical estimators.
 
     na: which texts were taken as missing.
     """
 
-    source: Any
-    keys: str | Sequence[str]
-    population: int
-    codebook: str | Path | Mapping[str, Any] | None
-    zeros: RuleSource | None
+    arguments: Mapping[str, Any]
     sample: Sample
-    drop_contradictions: bool = False
-    allow_identifier: Sequence[str] = ()
-    missing: Literal["category", "drop", "model"] = "category"
-    reading: SourceOptions = field(default_factory=SourceOptions)
-    na: Mapping[str, Any] = field(default_factory=dict)
+    na: Mapping[str, Any]
 
 
 def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] = ESTIMATORS) -> tuple[str, ...]:
@@ -90,7 +82,6 @@ def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] 
 
 
 def describe_estimator(name: str) -> tuple[str, str]:
-    """Return the assumptions of an estimator and its reference."""
     entry = OURS[name] if name in OURS else CLASSICAL[name]
     return entry.assumes, entry.reference
 
@@ -131,9 +122,18 @@ def prepare(
     size = population_size(population, fraction, microdata.records)
     if not microdata.variables:
         raise InputError("all keys have a single category, so records do not differ: add keys.")
-    sample = make_sample(microdata, size, rules)
-    names, na = tuple(allow_identifier), microdata.reading["na"]
-    return Given(source, keys, size, codebook, zeros, sample, drop_contradictions, names, missing, reading, na)
+    arguments = {
+        "source": source,
+        "keys": keys,
+        "population": size,
+        "codebook": codebook,
+        "zeros": zeros,
+        "drop_contradictions": drop_contradictions,
+        "allow_identifier": tuple(allow_identifier),
+        "missing": missing,
+        **vars(reading),
+    }
+    return Given(arguments, make_sample(microdata, size, rules), microdata.reading["na"])
 
 
 def run_estimators(
@@ -241,19 +241,7 @@ def _run_ours(name: str, given: Given, settings: Mapping[str, Any], on_progress:
     # The outcome has `converged` instead of the warning.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        found = assess(
-            given.source,
-            given.keys,
-            population=given.population,
-            codebook=given.codebook,
-            zeros=given.zeros,
-            drop_contradictions=given.drop_contradictions,
-            allow_identifier=given.allow_identifier,
-            on_progress=on_progress,
-            missing=given.missing,
-            **vars(given.reading),
-            **{**settings, **OURS[name].settings},
-        )
+        found = assess(**given.arguments, on_progress=on_progress, **{**settings, **OURS[name].settings})
     unique = found.records.filter(found.records["sample_unique"] == 1)
     return {
         "tau1": Guess(found.tau1.mean, found.tau1.interval),
@@ -268,6 +256,6 @@ def _run_ours(name: str, given: Given, settings: Mapping[str, Any], on_progress:
 def _run_classical(name: str, given: Given) -> dict[str, Any]:
     found = estimate_classical(name, given.sample)
     details: dict[str, Any] = dict(found.details)
-    if given.zeros is not None and not CLASSICAL[name].follows_rules:
+    if given.arguments["zeros"] is not None and not CLASSICAL[name].follows_rules:
         details["rules"] = "ignored: this estimator uses cell sizes only"
     return {"tau1": Guess(found.tau1), "tau2": Guess(found.tau2), "r1": found.r1, "r2": found.r2, "details": details}

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.data import BLANK, Variable, read_codebook
+from keyhole.data import Variable, read_codebook
 from keyhole.data.bands import read_bands
 from keyhole.data.categories import encode_column, is_blank, read_counts
 from keyhole.data.columns import SourceOptions, check_keys, find_columns
@@ -35,7 +35,8 @@ FIRST_ROWS = 100_000
 class Population:
     """The keys of all people.
 
-    frame: one column for each key; variables: the keys with their categories; na: which texts were taken as missing.
+    frame: one column for each key, the index of the category; variables: the keys with their categories; na: which
+    texts were taken as missing.
     """
 
     where: str
@@ -90,7 +91,7 @@ def open_population(
             raise InputError(f"{where} has fewer than two people: use the file of a population.")
         variables = []
         for name in names:
-            frame, variable = _normalise_column(frame, name, book.get(name), where)
+            frame, variable = _encode_column(frame, name, book.get(name), where)
             variables.append(variable)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
@@ -134,35 +135,21 @@ def take_rows(population: Population, rows: NDArray[np.int64]) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def encode_rows(population: Population, frame: pl.DataFrame) -> NDArray[np.int32]:
-    """Return the category of each answer: int32 (rows, keys)."""
-    codes = np.empty((frame.height, len(population.variables)), dtype=np.int32)
-    for j, variable in enumerate(population.variables):
-        codes[:, j] = _encode(frame[variable.name], variable, population.where)[1]
-    return codes
-
-
-def name_categories(population: Population, codes: NDArray[np.int32]) -> pl.DataFrame:
-    """Return records with the codes of their categories."""
-    return pl.DataFrame(
-        {
-            variable.name: pl.Series(np.array(variable.categories, dtype=object)[codes[:, j]], dtype=pl.String)
-            for j, variable in enumerate(population.variables)
-        }
-    )
+def name_categories(population: Population, rows: pl.DataFrame) -> pl.DataFrame:
+    names = {variable.name: pl.Series(variable.categories, dtype=pl.String) for variable in population.variables}
+    return pl.DataFrame({name: categories[rows[name]] for name, categories in names.items()})
 
 
 def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int64]:
     """Return the number of people in the cell of each row of the frame."""
-    names = [variable.name for variable in population.variables]
-    cells = frame.select(names).unique()
+    names = frame.columns
     counted = (
-        population.frame.join(cells.lazy(), on=names, how="semi", nulls_equal=True)
+        population.frame.join(frame.unique().lazy(), on=names, how="semi")
         .group_by(names)
         .agg(pl.len().alias("people of this cell"))
         .collect(engine="streaming")
     )
-    joined = frame.select(names).join(counted, on=names, how="left", nulls_equal=True, maintain_order="left")
+    joined = frame.join(counted, on=names, how="left", maintain_order="left")
     return joined["people of this cell"].to_numpy().astype(np.int64)
 
 
@@ -170,10 +157,8 @@ def _encode(column: pl.Series, book: Variable | None, where: str) -> tuple[Varia
     return encode_column(column, book, None, where, np.arange(len(column)), len(column), allow_identifier=True)
 
 
-def _normalise_column(
-    frame: pl.LazyFrame, name: str, book: Variable | None, where: str
-) -> tuple[pl.LazyFrame, Variable]:
-    """Find the categories of a key, and replace different spellings of a category by one."""
+def _encode_column(frame: pl.LazyFrame, name: str, book: Variable | None, where: str) -> tuple[pl.LazyFrame, Variable]:
+    """Find the categories of a key, and replace each value by the index of its category."""
     column = pl.col(name)
     if frame.collect_schema()[name].is_float():
         frame = frame.with_columns(column.fill_nan(None))
@@ -185,14 +170,7 @@ def _normalise_column(
         variable, codes = _encode(values, book, where)
     except CodebookError:
         raise CodebookError(_unknown(frame, name, values, book, where)) from None
-    if len(np.unique(codes)) == len(codes):
-        return frame, variable
-    blank = variable.categories.index(BLANK) if BLANK in variable.categories else None
-    first_place = {int(code): place for place, code in reversed(list(enumerate(codes)))}
-    canonical = [None if code == blank else values[first_place[int(code)]] for code in codes]
-    known = values.is_not_null()
-    written = pl.Series(canonical, dtype=values.dtype).filter(known)
-    return frame.with_columns(column.replace(values.filter(known), written)), variable
+    return frame.with_columns(column.replace_strict(values, pl.Series(codes), return_dtype=pl.Int32)), variable
 
 
 def _unknown(frame: pl.LazyFrame, name: str, values: pl.Series, book: Variable | None, where: str) -> str:

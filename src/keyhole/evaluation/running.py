@@ -18,7 +18,6 @@ from keyhole.evaluation.population import (
     Population,
     count_people,
     draw_sample,
-    encode_rows,
     name_categories,
     open_population,
     take_rows,
@@ -162,11 +161,10 @@ def _make_tasks(
     wanted = np.unique(np.concatenate(list(rows.values())))
     frame = take_rows(population, wanted)
     people = count_people(population, frame)
-    codes = encode_rows(population, frame)
     tasks = []
     for number in numbers:
         place = np.searchsorted(wanted, rows[number])
-        sample = name_categories(population, codes[place])
+        sample = name_categories(population, frame[place])
         own = {**settings, "seed": int(seeds[number].generate_state(1, np.uint32)[0])}
         book = population.codebook
         tasks.append(Task(number, sample, people[place], population.people, book, rules, names, own))

@@ -11,7 +11,6 @@ GROUPS = 10
 
 
 def score(replicates: Sequence[dict[str, Any]], population: int, size: int, names: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON of `validate`."""
     truth = {tau: [found["truth"][tau] for found in replicates] for tau in ("tau1", "tau2")}
     return {
         "population": population,

@@ -23,7 +23,6 @@ class Count:
 
     @property
     def in_a_sentence(self) -> str:
-        """The count in words."""
         return f"fewer than {SMALLEST}" if self.value is None else self.text
 
 

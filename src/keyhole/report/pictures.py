@@ -72,7 +72,6 @@ def average_ranks(values: Floats) -> Floats:
 
 
 def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
-    """Count sample uniques by their risk."""
     alone = records["sample_unique"].to_numpy() == 1
     counts = {}
     for name in ("r1", "r2"):

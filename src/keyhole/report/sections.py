@@ -42,7 +42,6 @@ def message(text: str) -> str:
 
 
 def estimate(block: Block) -> Estimate:
-    """Return a mean with its interval."""
     low, high = block["interval"]
     return Estimate(block["mean"], low, high, with_interval(block))
 

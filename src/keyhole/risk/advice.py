@@ -188,7 +188,6 @@ def name_groups(groups: Sequence[Group]) -> str:
 
 
 def name_group(group: Group) -> str:
-    """Name the chains of a group."""
     numbers = enumerate_words([str(chain) for chain in group.chains])
     return f"chain{'' if len(group.chains) == 1 else 's'} {numbers}"
 

@@ -111,7 +111,6 @@ def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Releas
 
 
 def describe_thresholds(risk: Risk) -> list[Threshold]:
-    """Return the block `thresholds` of the summary."""
     found = []
     for above in THRESHOLDS:
         stays = risk.r1 <= above

@@ -38,12 +38,10 @@ class Diagnosis:
 
     @property
     def grade(self) -> Grade:
-        """Converged, usable or not converged."""
         return self.verdict.grade
 
     @property
     def converged(self) -> bool:
-        """Whether every gate that counts is met."""
         return self.grade == "converged"
 
     @property
@@ -53,12 +51,10 @@ class Diagnosis:
 
     @property
     def message(self) -> str:
-        """The verdict in words."""
         return self.verdict.message
 
 
 def check_gates(trace: Trace) -> list[Gate]:
-    """Return all gates."""
     series = check_series(trace.quantities, trace.discarded, trace.target_ess)
     return [*series, *check_ends(trace.laws), *check_records(trace.r1, trace.r2), *check_shown(trace.quantities)]
 

@@ -173,7 +173,6 @@ def left_out(replicates: int) -> int:
 
 
 def check_count(observed: float, drawn: NDArray[np.float64]) -> Check:
-    """Compare a count with those of the simulated files."""
     ordered, k = np.sort(drawn), left_out(len(drawn))
     low, high = float(ordered[k - 1]), float(ordered[-k])
     return Check(observed, Estimate(float(drawn.mean()), (low, high)), low <= observed <= high)

@@ -77,7 +77,6 @@ def count_matches(level: NDArray[np.int32], unique: NDArray[np.int64]) -> dict[s
 
 
 def explain(half: int, uniques: int, observed: float, tau1: Measure, ok: bool, finished: bool) -> str:
-    """Return the comparison in words."""
     low, high = tau1.interval
     text = (
         f"Of {uniques:,} records that are alone in a random half ({half:,} records), the model expects {low:,.0f} to "

@@ -107,7 +107,6 @@ class Posterior:
 
     @cached_property
     def rules(self) -> Rules:
-        """The rules as the kernels read them."""
         start = np.concatenate([[0], np.cumsum(self.microdata.levels)]).astype(np.int64)
         return find_rules(self.zeros, start)
 

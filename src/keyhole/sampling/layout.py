@@ -30,7 +30,6 @@ def starts(parts: list[tuple[int, ...]] | list[list[int]]) -> Integers:
 
 
 def flat(parts: list[tuple[int, ...]] | list[list[int]]) -> Integers:
-    """Concatenate the parts."""
     return np.array([x for part in parts for x in part], dtype=np.int64)
 
 

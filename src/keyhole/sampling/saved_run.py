@@ -340,7 +340,6 @@ class Checkpointer:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for the next checkpoint."""
         wait = max(self.interval, self.last_cost * (1.0 / COST_SHARE - 1.0))
         return time.perf_counter() - self.last_end >= wait
 

@@ -179,7 +179,6 @@ class ChainHistory:
 
     @property
     def draws(self) -> int:
-        """Number of draws so far."""
         return len(self.quantities)
 
     @property

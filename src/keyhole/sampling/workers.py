@@ -7,6 +7,7 @@ kernels or another version of NumPy are refused.
 
 import functools
 import importlib
+import multiprocessing
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +41,6 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     @property
@@ -49,7 +50,6 @@ class Clock:
 
     @property
     def over(self) -> bool:
-        """Whether chains must stop."""
         return self.stopped.is_set() or self.seconds > self.limit
 
 
@@ -130,10 +130,6 @@ def run_known(token: str, wanted_engine: str, problem: Problem | None, task: Tas
 
 def watch_parent() -> None:
     """Leave Ctrl-C to the parent, and end with it: a worker without a parent would wait forever."""
-    import multiprocessing
-    import signal
-    from multiprocessing.connection import wait
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -167,8 +163,6 @@ def open_workers(
         finally:
             _known.pop(token, None)
     elif settings.scheduler == "processes":
-        import multiprocessing
-
         spawn = multiprocessing.get_context("spawn")
         with _closing(ProcessPoolExecutor(size, mp_context=spawn, initializer=watch_parent)) as pool:
             yield Workers(size, known_to(pool))

@@ -36,7 +36,6 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """Number of cells of the table."""
         return math.prod(self.levels)
 
 
@@ -86,7 +85,6 @@ def fixed_variables(grid: Grid, box: Box) -> tuple[int, ...]:
 
 
 def count_cells(grid: Grid, box: Box) -> int:
-    """Count the cells of one box."""
     return math.prod((box & field).bit_count() for field in grid.field)
 
 

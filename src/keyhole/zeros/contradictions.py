@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data import Microdata
-from keyhole.words import plural
+from keyhole.words import first_few, plural
 from keyhole.zeros.boxes import Box, Grid, fixed_variables, is_covered, pack, unpack
 from keyhole.zeros.cover import count_union, cover_complement, simplify
 from keyhole.zeros.rule_files import Rule
@@ -90,9 +90,7 @@ def _agrees(grid: Grid, boxes: Sequence[Box], cells: NDArray[np.int32], blank: i
 
 
 def _list_rows(rows: NDArray[np.int64], limit: int) -> str:
-    listed = ", ".join(str(row) for row in rows[:limit])
-    more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
-    return f"row{'s' if len(rows) != 1 else ''} {listed}{more}"
+    return f"row{'s' if len(rows) != 1 else ''} {first_few(rows.tolist(), limit)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,13 +51,11 @@ class Rule:
 
 
 def make_rule(vocabulary: Vocabulary, name: str, source: str, boxes: Sequence[Box], label: str = "") -> Rule:
-    """Return a rule with its description in words."""
     words = describe_union(vocabulary.variables, vocabulary.grid, boxes)
     return Rule(name, source, words, label, tuple(boxes))
 
 
 def read_table(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
-    """Read the rules of a table."""
     rules: list[Rule] = []
     # The delimiter is looked for in the header only, since entries may be lists.
     first = next((line for line in text.splitlines() if line.strip()), "")
@@ -113,7 +111,6 @@ def split_entry(entry: str, variable: str, vocabulary: Vocabulary) -> list[Value
 
 
 def read_document(text: str, file_name: str, vocabulary: Vocabulary) -> list[Rule]:
-    """Read the rules of a YAML document."""
     rules: list[Rule] = []
     for key, node in _pairs(_compose(text, file_name), file_name):
         if key not in ("impossible", "rules", "options"):
@@ -249,7 +246,6 @@ def rule_text(source: Mapping[str, Any] | Sequence[Any]) -> str:
 
 
 def read_rules(source: RuleSource, vocabulary: Vocabulary) -> tuple[Rule, ...]:
-    """Read rules in their order."""
     if not isinstance(source, str | Path):
         return _check_number("`zeros`", read_document(rule_text(source), "`zeros`", vocabulary))
     path = Path(source)

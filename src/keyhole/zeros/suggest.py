@@ -186,7 +186,6 @@ _HEAD = """\
 
 
 def format_suggestions(suggestions: Suggestions) -> str:
-    """Format suggestions as the text of a rules file."""
     head = _HEAD + (
         f"# {len(suggestions.items)} found in {suggestions.tested:,} cells of two-way and three-way margins; "
         f"at most {suggestions.false_discovery:.0%}\n# are expected to be chance; rare is not impossible.\n"

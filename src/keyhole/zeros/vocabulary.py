@@ -37,11 +37,9 @@ class Vocabulary:
     categories: tuple[Mapping[str, tuple[int, ...]], ...]
 
     def knows(self, name: str) -> bool:
-        """Whether this is a key, ignored or not."""
         return name in self.position or name in self.ignored
 
     def require(self, name: str, where: str) -> None:
-        """Refuse a variable that is not a key."""
         if not self.knows(name):
             close = difflib.get_close_matches(name, [*self.position, *self.ignored], n=1)
             hint = f"did you mean '{close[0]}'? Otherwise" if close else "correct the name, or"
@@ -194,7 +192,6 @@ def describe_box(variables: Sequence[Variable], grid: Grid, box: Box) -> str:
 
 
 def describe_union(variables: Sequence[Variable], grid: Grid, boxes: Sequence[Box]) -> str:
-    """Describe the combinations in a union of boxes."""
     if not boxes:
         return "no combination"
     alternatives = [describe_box(variables, grid, box) for box in boxes[:ALTERNATIVE_LIMIT]]

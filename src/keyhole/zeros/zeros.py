@@ -32,7 +32,6 @@ class Zeros:
 
     @property
     def cells(self) -> int:
-        """Number of cells of the table."""
         return self.grid.cells
 
     @property
@@ -62,7 +61,6 @@ def read_zeros(
 
 
 def make_zeros(variables: Sequence[Variable], rules: Sequence[Rule], grid: Grid) -> Zeros:
-    """Turn rules into disjoint boxes."""
     boxes = list(dict.fromkeys(box for rule in rules for box in rule.boxes))
     impossible = cover_union(grid, boxes)
     return Zeros(
