@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from keyhole.data.design import Weights
     from keyhole.risk import Measure
     from keyhole.risk.households import Households
-    from keyhole.risk.stacking import Stacking
     from keyhole.summary import ConvergenceBlock, InputBlock, ModelBlock, SettingsBlock, Summary, ZerosBlock
 
 SHORT = 28
@@ -148,7 +147,7 @@ def describe_error(measure: "Measure") -> str:
 
 def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     """Return the table below the sentence: input, assumptions, model, convergence."""
-    source, model, seconds = summary.input, summary.model, summary.seconds
+    source, seconds = summary.input, summary.seconds
     keys = ", ".join(f"{name} ({source.levels[name]})" for name in source.key_variables)
     found = [
         ("Records", f"{_records(source)}, from a population of {source.population:,}"),
@@ -175,7 +174,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     found += [
         ("Impossible combinations", _zeros(summary.zeros)),
         ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
-        ("Model", f"{model.name}, prior {model.prior}, {_profiles(model)}{_estimator(model)}"),
+        ("Model", _model(summary.model)),
         ("Stopping", _stopping(summary.settings)),
         ("Convergence", summary.convergence.message),
         *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary[name] is not None],
@@ -276,13 +275,10 @@ def _stopping(settings: "SettingsBlock") -> str:
     return f"{settings.chains} chains, seed {settings.seed}, until {' or '.join(limits)}"
 
 
-def _profiles(model: "ModelBlock") -> str:
-    return "" if model.profiles is None else f"{model.profiles.mean:.0f} profiles, "
-
-
-def _estimator(model: "ModelBlock") -> str:
-    error = model.estimator_error
-    return ESTIMATORS[model.estimator] + ("" if error is None else f" (Monte Carlo error {100 * error:.1g} %)")
+def _model(model: "ModelBlock") -> str:
+    profiles = "" if model.profiles is None else f"{model.profiles.mean:.0f} profiles, "
+    error = "" if model.estimator_error is None else f" (Monte Carlo error {100 * model.estimator_error:.1g} %)"
+    return f"{model.name}, prior {model.prior}, {profiles}{ESTIMATORS[model.estimator]}{error}"
 
 
 def group_table(convergence: "ConvergenceBlock") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -292,7 +288,7 @@ def group_table(convergence: "ConvergenceBlock") -> tuple[tuple[str, ...], list[
     """
     header: tuple[str, ...] = ("Chains that agree", "Their tau1", "Their tau2", "Still moving")
     body: list[tuple[str, ...]] = []
-    stacking = _shown_stacking(convergence)
+    stacking = convergence.stacking if convergence.disagree else None
     for group in convergence.groups:
         chains = ", ".join(str(chain) for chain in group.chains)
         moving = "no" if group.settled else "yes"
@@ -304,13 +300,8 @@ def group_table(convergence: "ConvergenceBlock") -> tuple[tuple[str, ...], list[
     return header, body
 
 
-def _shown_stacking(convergence: "ConvergenceBlock") -> "Stacking | None":
-    stacking = convergence.stacking
-    return stacking if convergence.disagree else None
-
-
 def explain_weights(convergence: "ConvergenceBlock") -> str:
-    stacking = _shown_stacking(convergence)
+    stacking = convergence.stacking if convergence.disagree else None
     if stacking is None:
         return ""
     return (
