@@ -321,7 +321,6 @@ class Checkpointer:
         self.seconds = 0.0
         self.last_cost = 0.0
         self.last_end = time.perf_counter()
-        self.saved_at: float | None = None
 
     def resume(self) -> Resumed | None:
         """Return the run in the folder, or None if there is none."""
@@ -364,7 +363,6 @@ class Checkpointer:
         self.number += 1
         self.written[side] = (draws, [chain.draws for chain in chains])
         self.next_side = "b" if side == "a" else "a"
-        self.saved_at = seconds
         if self.fresh:
             # The other generation is older and belongs to an earlier run.
             remove_generation(self.folder, self.next_side)
