@@ -12,10 +12,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,20 +55,25 @@ class Clock:
 
 
 @contextmanager
-def shielded() -> Iterator[None]:
-    """Defer Ctrl-C and SIGTERM to the end of this section, so that they never interrupt a step halfway."""
+def _handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Handle these signals so in this section; elsewhere than in the main thread nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    caught: list[int] = []
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    for number in SIGNALS:
-        signal.signal(number, lambda received, _: caught.append(received))
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Defer Ctrl-C and SIGTERM to the end of this section, so that they never interrupt a step halfway."""
+    caught: list[int] = []
+    with _handling(SIGNALS, lambda received, _: caught.append(received)):
+        yield
     if caught:
         signal.raise_signal(caught[0])
 
@@ -75,15 +81,8 @@ def shielded() -> Iterator[None]:
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Make SIGTERM, and Ctrl-Break on Windows, end this section as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
+    with _handling(ENDING, signal.default_int_handler):
         yield
-        return
-    before = {number: signal.signal(number, signal.default_int_handler) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 THREAD_NAME = "keyhole-chain"
