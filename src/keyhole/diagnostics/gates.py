@@ -77,13 +77,22 @@ def at_least(name: str, value: float, limit: float, wider: float, role: Role = "
 
 def check_series(quantities: Series, discarded: Series, target_ess: int) -> list[Gate]:
     """Return the gates that need only one number for each draw."""
-    expected = [gate for name in TAUS for gate in check_expected(quantities, name, target_ess)]
-    return expected + check_drift(quantities, discarded)
+    gates, target = [], float(target_ess)
+    for name in TAUS:
+        draws = quantities[f"{name}_expected"]
+        gates += check_mean(name, draws, quantities[f"{name}_variance"])
+        gates.append(at_least(f"ess_bulk({name}_expected)", effective_draws(draws, "bulk"), target, target / WIDER))
+    return gates + check_drift(quantities, discarded)
 
 
 def check_ends(laws: Mapping[str, Law]) -> list[Gate]:
-    """Return the gates of the ends of the intervals, which need the predictive distributions of tau."""
-    return [gate for name in TAUS for gate in check_interval(name, laws[name])]
+    """Return the gates of the ends of the intervals; their errors are in predictive standard deviations."""
+    gates = []
+    for name in TAUS:
+        for end, error in zip(("low", "high"), laws[name].end_errors(), strict=True):
+            relative = 0.0 if error == 0.0 else error / laws[name].sd
+            gates.append(at_most(f"mcse_{end}({name})", relative, END_LIMIT, WIDER * END_LIMIT))
+    return gates
 
 
 def check_records(r1: Risks, r2: Risks) -> list[Gate]:
@@ -103,13 +112,6 @@ def is_usable(gates: Sequence[Gate]) -> bool:
     return all(gate.passed if gate.role == "guards" else gate.usable for gate in gates if gate.role != "shown")
 
 
-def check_expected(quantities: Series, name: str, target_ess: int) -> list[Gate]:
-    """Return the gates of E(tau | draw): whether chains agree, and how well its mean is known."""
-    draws, target = quantities[f"{name}_expected"], float(target_ess)
-    effective = at_least(f"ess_bulk({name}_expected)", effective_draws(draws, "bulk"), target, target / WIDER)
-    return [*check_mean(name, draws, quantities[f"{name}_variance"]), effective]
-
-
 def check_mean(name: str, expected: Floats, variance: Floats) -> list[Gate]:
     """Return the gates that need only E(tau | draw) and Var(tau | draw) (chain, draw)."""
     sd = math.sqrt(float(expected.var() + variance.mean()))
@@ -119,15 +121,6 @@ def check_mean(name: str, expected: Floats, variance: Floats) -> list[Gate]:
         at_most(f"rhat({name}_expected)", rhat(expected), RHAT_LIMIT, 1.0 + WIDER * (RHAT_LIMIT - 1.0)),
         at_most(f"mcse_mean({name})", relative, MEAN_LIMIT, WIDER * MEAN_LIMIT),
     ]
-
-
-def check_interval(name: str, law: Law) -> list[Gate]:
-    """Return the gates of the two ends of the interval, their errors in predictive standard deviations."""
-    gates = []
-    for end, error in zip(("low", "high"), law.end_errors(), strict=True):
-        relative = 0.0 if error == 0.0 else error / law.sd
-        gates.append(at_most(f"mcse_{end}({name})", relative, END_LIMIT, WIDER * END_LIMIT))
-    return gates
 
 
 def check_drift(quantities: Series, discarded: Series) -> list[Gate]:
