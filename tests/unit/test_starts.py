@@ -43,7 +43,7 @@ def test_each_record_sits_at_one_table_and_equal_records_are_neighbours(model, r
     assert (state.table_total == 1).all()
     assert (state.table_label[:, 0] < state.profile_total[0]).all()
     level = problem.records.level
-    assert np.array_equal(np.repeat(problem.distinct.level, problem.distinct.count, axis=0), level)
+    assert np.array_equal(np.repeat(problem.distinct.level, problem.distinct.size, axis=0), level)
     assert np.array_equal(level, level[np.lexsort(level.T[::-1])])
 
 

@@ -82,7 +82,7 @@ def find_cells(columns: Sequence[NDArray[Any]], records: int) -> tuple[Codes, ND
 
 def count_cells(codes: Codes) -> CellCounts:
     """Count the records of each cell; without variables all records share one cell."""
-    return count_records(*find_cells(codes.T, len(codes)))
+    return count_records(*find_cells(list(codes.T), len(codes)))
 
 
 def count_records(cells: Codes, cell: NDArray[np.int32]) -> CellCounts:
@@ -148,7 +148,7 @@ def count_agreements(cells: Codes, size: Counts) -> tuple[Counts, Counts, NDArra
 def count_equal(own: Codes, others: Codes, size: Counts) -> Counts:
     """Count for each row of `own` the records of the rows of `others` that equal it; size: those of each row."""
     key = np.concatenate([own, others])
-    row = _rank(number_cells(key.T, len(key)))
+    row = _rank(number_cells(list(key.T), len(key)))
     count = np.zeros(int(row.max(initial=-1)) + 1, np.int64)
     np.add.at(count, row[len(own) :], size)
     return count[row[: len(own)]]

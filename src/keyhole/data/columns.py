@@ -46,7 +46,9 @@ class SourceOptions:
         if self.na is not None and (isinstance(self.na, str) or not all(isinstance(text, str) for text in self.na)):
             raise SettingsError("`na` should be a list of texts that mean missing, for instance ['NA', '-']")
         if self.count_cells and (self.query is None or self.count is not None):
-            raise SettingsError("`count_cells` needs `query`, and no `count`: the database counts the rows of the query")
+            raise SettingsError(
+                "`count_cells` needs `query`, and no `count`: the database counts the rows of the query"
+            )
         if self.count is not None and self.count in keys:
             raise InputError(
                 f"`count` {self.count}: it is one of the keys; a count column does not distinguish records: "

@@ -99,7 +99,9 @@ def _read_sqlite(file: Path, request: Request) -> Table:
             header = [column[0] for column in cursor.description or ()]
             if request.counted:
                 names = request.check(header, where)
-                cursor = connection.execute(request.count_rows([f'"{name.replace(QUOTE, 2 * QUOTE)}"' for name in names]))
+                cursor = connection.execute(
+                    request.count_rows([f'"{name.replace(QUOTE, 2 * QUOTE)}"' for name in names])
+                )
                 header = [*names, COUNTED]
             return _collect(where, header, iter(lambda: cursor.fetchmany(BATCH), []), request)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:

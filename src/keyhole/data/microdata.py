@@ -118,7 +118,8 @@ def _hash_records(content: bytes, cells: NDArray[np.int32], cell: NDArray[np.int
 
 def _drop_blank(microdata: Microdata, table: Table) -> Microdata:
     """Drop records without any answer, which cannot be compared with others."""
-    answered = (microdata.cells >= 0).any(axis=1)[microdata.cell]
+    known: NDArray[np.bool_] = np.any(microdata.cells >= 0, axis=1)
+    answered = known[microdata.cell]
     if not microdata.variables or answered.all():
         return microdata
     if answered.sum() < 2:

@@ -93,7 +93,9 @@ def _open_folder(folder: Path) -> OpenedFile:
         raise InputError(f"{folder} is a folder without Parquet files: name the file in it.")
     if len(parts) < len(inside):
         other = next(path for path in inside if path not in parts)
-        raise InputError(f"{folder} holds '{other.name}', which is not Parquet: keep only the parts of one table in it.")
+        raise InputError(
+            f"{folder} holds '{other.name}', which is not Parquet: keep only the parts of one table in it."
+        )
     digest = hashlib.sha256()
     for part in parts:
         digest.update(open_file(part).fingerprint.encode())

@@ -58,28 +58,28 @@ class Cells(NamedTuple):
 
     level : int32 (D, J)
         Level of each answer, -1 where it is missing.
-    count : int64 (D,)
+    size : int64 (D,)
         Records in each cell.
     level_start : int64 (J + 1,)
         First level of each variable; the last entry is the number of levels.
     """
 
     level: NDArray[np.int32]
-    count: Integers
+    size: Integers
     level_start: Integers
 
 
 class Labels(NamedTuple):
     """How many records of each cell each profile has: entries in the order of the cells.
 
-    start : int64 (D + 1,), first entry of each cell; profile, count : int32 (entries,), count > 0.
+    start : int64 (D + 1,), first entry of each cell; profile, size : int32 (entries,), size > 0.
     records : int64 (K,), level_count : int64 (levels, K), their tallies by profile, of answers that are not missing;
     with rules the missing ones are drawn and counted.
     """
 
     start: Integers
     profile: NDArray[np.int32]
-    count: NDArray[np.int32]
+    size: NDArray[np.int32]
     records: Integers
     level_count: Integers
 
@@ -247,9 +247,9 @@ def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible)
     boxes = rules.possible_start.shape[0] - 1
     room = 0
     for c in range(first, last):
-        room += min(cells.count[c], profiles)
+        room += min(cells.size[c], profiles)
     start = np.zeros(last - first + 1, np.int64)
-    profile, count = np.empty(room, np.int32), np.empty(room, np.int32)
+    profile, size = np.empty(room, np.int32), np.empty(room, np.int32)
     records = np.zeros(profiles, np.int64)
     level_count = np.zeros((level_profile.shape[0], profiles), np.int64)
     # Row j + 1 holds the weights times the probabilities of the first j + 1 answers, which neighbours often share.
@@ -291,7 +291,7 @@ def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible)
             for k in range(profiles):
                 total += score[k]
                 cumulative[k] = total
-        number = cells.count[c]
+        number = cells.size[c]
         if number <= SEARCHES * profiles:
             for _ in range(number):
                 chosen[draw_cumulative(rng, cumulative, profiles)] += 1
@@ -304,19 +304,17 @@ def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible)
         for k in range(profiles):
             if chosen[k] == 0:
                 continue
-            profile[entries], count[entries] = k, chosen[k]
+            profile[entries], size[entries] = k, chosen[k]
             entries += 1
             records[k] += chosen[k]
             for i in range(variables):
                 if cells.level[c, i] >= 0:
                     level_count[cells.level[c, i], k] += chosen[k]
             if imputed:
-                count_missing(
-                    rng, rules, cells, c, k, chosen[k], level_profile, label, box_score, answers, level_count
-                )
+                count_missing(rng, rules, cells, c, k, chosen[k], level_profile, label, box_score, answers, level_count)
             chosen[k] = 0
         start[c - first + 1] = entries
-    return Labels(start, profile[:entries].copy(), count[:entries].copy(), records, level_count)
+    return Labels(start, profile[:entries].copy(), size[:entries].copy(), records, level_count)
 
 
 @inner

@@ -158,7 +158,7 @@ def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
     microdata = posterior.microdata
     # Cells are merged, not records: there are far fewer of them in a large file.
     coarse = coarsening.apply(microdata.cells)
-    cells, merged = find_cells(coarse.T, len(coarse))
+    cells, merged = find_cells(list(coarse.T), len(coarse))
     cell = merged[microdata.cell]
     counts = count_records(cells, cell)
     unique = counts.unique_record

@@ -103,7 +103,7 @@ def continue_from(position: ChainState, problem: Problem) -> Chain:
     work = None
     if isinstance(state, State):
         # Kernels of `hdp` write into the arrays; those of `classes` return new ones.
-        state = State(*(array.copy() for array in state))
+        state = State(**{name: array.copy() for name, array in state._asdict().items()})
         work = make_state_work(problem.records, problem.prior, len(state.weight))
     return Chain(
         rng=make_generator(position.sweep_rng),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.data.cells import find_cells
 from keyhole.kernels.classes import (
     Cells,
     Labels,
@@ -24,7 +25,8 @@ CAP = 0.01
 draws of labels are refused."""
 
 SHARD = 20_000
-"""Distinct cells that are drawn together. Shards are cut by the file alone, so that numbers do not depend on workers."""
+"""Most distinct cells that are drawn together. Shards are cut by the file alone, so that numbers depend on nothing
+else."""
 
 Shard = tuple[np.random.Generator, int, int]
 """A generator, the first cell, and the one after the last."""
@@ -42,24 +44,9 @@ class ClassState(NamedTuple):
 
 def count_distinct(level: NDArray[np.int32], level_start: Integers) -> tuple[Integers, Cells]:
     """Return the order that sorts records lexicographically, and their distinct cells."""
-    order = sort_rows(level, level_start)
-    ordered = level[order]
-    new = np.ones(len(level), np.bool_)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    first = np.flatnonzero(new)
-    count = np.diff(np.append(first, len(level))).astype(np.int64)
-    return order, Cells(np.ascontiguousarray(ordered[first]), count, level_start)
-
-
-def sort_rows(level: NDArray[np.int32], level_start: Integers) -> Integers:
-    """Return the order that sorts rows lexicographically; as single numbers if these have room for them."""
-    sizes = [int(size) + 1 for size in np.diff(level_start)]
-    if np.prod(sizes, dtype=object) >= 2**63:
-        return np.lexsort(level.T[::-1]).astype(np.int64)
-    number = np.zeros(len(level), np.int64)
-    for j, size in enumerate(sizes):
-        number = number * size + np.where(level[:, j] < 0, 0, level[:, j] - level_start[j] + 1)
-    return np.argsort(number, kind="stable").astype(np.int64)
+    cells, cell = find_cells(list(level.T), len(level))
+    size = np.bincount(cell, minlength=len(cells)).astype(np.int64)
+    return np.argsort(cell, kind="stable").astype(np.int64), Cells(cells, size, level_start)
 
 
 def nearest_prototype(rng: np.random.Generator, level: np.ndarray, prototypes: int) -> np.ndarray:
@@ -80,13 +67,13 @@ def start_classes(rng: np.random.Generator, cells: Cells, prior: Prior, profiles
     """Return a state in which every cell has the label of the nearest of some cells picked at random."""
     label = nearest_prototype(rng, cells.level, profiles)
     levels, sizes = int(cells.level_start[-1]), np.diff(cells.level_start)
-    records = np.bincount(label, weights=cells.count, minlength=profiles).astype(np.int64)
+    records = np.bincount(label, weights=cells.size, minlength=profiles).astype(np.int64)
     level_count = np.zeros((levels, profiles), np.int64)
     for j in range(len(sizes)):
         known = cells.level[:, j] >= 0
-        np.add.at(level_count, (cells.level[known, j], label[known]), cells.count[known])
+        np.add.at(level_count, (cells.level[known, j], label[known]), cells.size[known])
     start = np.arange(len(label) + 1, dtype=np.int64)
-    labels = Labels(start, label, cells.count.astype(np.int32), records, level_count)
+    labels = Labels(start, label, cells.size.astype(np.int32), records, level_count)
     base_level = 1.0 / np.repeat(sizes, sizes)
     # Rows given the labels, all levels being possible.
     answers = np.add.reduceat(level_count, cells.level_start[:-1], axis=0)
@@ -101,7 +88,7 @@ def drop_empty(labels: Labels, rows: NDArray[np.float64]) -> tuple[Labels, NDArr
     used = labels.records > 0
     place = (np.cumsum(used) - 1).astype(np.int32)
     kept = Labels(
-        labels.start, place[labels.profile], labels.count, labels.records[used],
+        labels.start, place[labels.profile], labels.size, labels.records[used],
         np.ascontiguousarray(labels.level_count[:, used]),
     )  # fmt: skip
     return kept, np.ascontiguousarray(rows[:, used])
@@ -120,9 +107,10 @@ def sweep_classes(
 
     def draw(shard: Shard) -> Labels:
         generator, first, last = shard
-        return draw_labels(generator, cells, first, last, prior.rules, weight, rows, possible)
+        found: Labels = draw_labels(generator, cells, first, last, prior.rules, weight, rows, possible)
+        return found
 
-    new = join(list(each(draw, cut_shards(rng, len(cells.count)))))
+    new = join(list(each(draw, cut_shards(rng, len(cells.size)))))
     if rng.random() * min(cap, float(weight[new.records > 0].min(initial=cap))) < bound:
         labels, rows = drop_empty(new, rows)
     else:
@@ -136,8 +124,9 @@ def sweep_classes(
 def cut_shards(rng: np.random.Generator, cells: int) -> list[Shard]:
     """Return the shards of this many cells; several have a generator each, so that they may be drawn anywhere."""
     ends = np.linspace(0, cells, max(-(-cells // SHARD), 1) + 1).astype(int).tolist()
-    seeds = rng.integers(2**63, size=len(ends) - 1) if len(ends) > 2 else []
-    streams = [np.random.default_rng(int(seed)) for seed in seeds] or [rng]
+    streams = [rng]
+    if len(ends) > 2:
+        streams = [np.random.default_rng(int(seed)) for seed in rng.integers(2**63, size=len(ends) - 1)]
     return list(zip(streams, ends[:-1], ends[1:], strict=True))
 
 
@@ -149,7 +138,7 @@ def join(parts: list[Labels]) -> Labels:
     return Labels(
         np.concatenate([[0], *(part.start[1:] + first for part, first in zip(parts, entries, strict=False))]),
         np.concatenate([part.profile for part in parts]),
-        np.concatenate([part.count for part in parts]),
+        np.concatenate([part.size for part in parts]),
         np.sum([part.records for part in parts], axis=0),
         np.sum([part.level_count for part in parts], axis=0),
     )
@@ -170,4 +159,4 @@ def freeze_classes(rng: np.random.Generator, cells: Cells, prior: Prior, state: 
 
 def list_labels(state: ClassState) -> NDArray[np.int32]:
     """Return the profile of every record, in the order of the cells."""
-    return np.repeat(state.labels.profile, state.labels.count)
+    return np.repeat(state.labels.profile, state.labels.size)

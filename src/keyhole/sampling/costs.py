@@ -43,9 +43,10 @@ CLASSES = 60
 def class_sweep_cost(cells: Cells) -> float:
     """Return the cost of a sweep of `classes`: of the cells, of their records, and of the rows."""
     distinct, variables = cells.level.shape
-    return distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * cells.count.sum() + 150.0 * CLASSES * cells.level_start[-1]
+    records, levels = float(cells.size.sum()), float(cells.level_start[-1])
+    return distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * records + 150.0 * CLASSES * levels
 
 
-def class_evaluation_cost(cells: Cells, events: int) -> float:
+def class_evaluation_cost(variables: int, events: int) -> float:
     """Return the cost of a draw of `classes`: of the events' probabilities, and of the risks."""
-    return events * (600.0 + 0.2 * CLASSES * cells.level.shape[1])
+    return events * (600.0 + 0.2 * CLASSES * variables)

@@ -1,4 +1,4 @@
-"""A draw of a chain and its evaluation: predict the cells of the records, and measure the risks of the sample uniques."""
+"""A draw of a chain and its evaluation: the cells of the records and the risks of the sample uniques."""
 
 from dataclasses import dataclass
 

@@ -56,8 +56,8 @@ def sizes(problem: Problem) -> tuple[int, int]:
     """
     records = problem.records
     if problem.model == "classes":
-        distinct, levels = len(problem.distinct.count), int(records.level_start[-1])
-        entries = min(int(problem.distinct.count.sum()), ENTRIES * distinct)
+        distinct, levels = len(problem.distinct.size), int(records.level_start[-1])
+        entries = min(int(problem.distinct.size.sum()), ENTRIES * distinct)
         state = 8 * (entries + distinct) + 2 * 8 * levels * CLASSES
         return state, 3 * state
     few = [Records(records.level[:n], records.answer_total[:n], records.level_start) for n in (1, 2)]

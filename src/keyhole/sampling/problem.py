@@ -67,6 +67,7 @@ class Problem:
     cell_order: Integers
     multiplier: NDArray[np.uint64]
 
+
 def make_problem(
     records: Records, unique_record: Integers, population: int, settings: Settings, zeros: Zeros | None
 ) -> Problem:
@@ -89,7 +90,7 @@ def make_problem(
     events = sum(len(part.cell) for part in every_cell.parts)
     if settings.model == "classes":
         sweep = class_sweep_cost(distinct)
-        evaluation = class_evaluation_cost(distinct, events)
+        evaluation = class_evaluation_cost(variables, events)
         least = FEWEST_CLASS_SWEEPS
     else:
         sweep = sweep_cost(len(records.level), variables, has_rules(rules))

@@ -198,9 +198,7 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
     state = restore(c, generation.state, problem)
     for rng in (about.sweep_rng, about.risk_rng):
         make_generator(rng)
-    position = ChainState(
-        state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since
-    )
+    position = ChainState(state, about.sweep_rng, about.risk_rng, draws=about.draws, since=about.since)
     uniques = len(problem.cell_level)
     chain = start_history(c, about.start, position, uniques)
     chain.risks.stride, chain.kept.stride = about.risk_stride, about.kept_stride
@@ -240,7 +238,7 @@ def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
     profiles, entries = len(arrays[f"{c}.weight"]), len(arrays[f"{c}.profile"])
     levels, variables = int(cells.level_start[-1]), len(cells.level_start) - 1
     shapes: dict[str, tuple[int, ...]] = {
-        "start": (len(cells.count) + 1,),
+        "start": (len(cells.size) + 1,),
         "level_count": (levels, profiles),
         "level_profile": (levels, profiles),
         "remainder": (1,),
@@ -248,18 +246,18 @@ def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
         "base_strength": (variables,),
         "base_level": (levels,),
     }
-    kinds = {"start": np.int64, "profile": np.int32, "count": np.int32, "records": np.int64, "level_count": np.int64}
+    kinds = {"start": np.int64, "profile": np.int32, "size": np.int32, "records": np.int64, "level_count": np.int64}
     found: dict[str, np.ndarray] = {}
     for name in (*Labels._fields, *Profiles._fields):
         array = np.ascontiguousarray(arrays[f"{c}.{name}"])
-        expected = shapes.get(name, (entries,) if name in ("profile", "count") else (profiles,))
+        expected = shapes.get(name, (entries,) if name in ("profile", "size") else (profiles,))
         _expect(array.shape == expected and array.dtype == kinds.get(name, np.float64))
         _expect(array.dtype.kind != "f" or bool((np.isfinite(array) & (array >= 0.0)).all()))
         found[name] = array
     _expect(entries > 0 and start[0] == 0 and start[-1] == entries and bool((np.diff(start) > 0).all()))
-    _expect(bool(((found["profile"] >= 0) & (found["profile"] < profiles) & (found["count"] > 0)).all()))
-    _expect(bool((np.add.reduceat(found["count"].astype(np.int64), start[:-1]) == cells.count).all()))
-    tally = np.bincount(found["profile"], weights=found["count"], minlength=profiles)
+    _expect(bool(((found["profile"] >= 0) & (found["profile"] < profiles) & (found["size"] > 0)).all()))
+    _expect(bool((np.add.reduceat(found["size"].astype(np.int64), start[:-1]) == cells.size).all()))
+    tally = np.bincount(found["profile"], weights=found["size"], minlength=profiles)
     _expect(bool((found["records"] == tally).all()) and bool((tally > 0).all()))
     _expect(bool((found["level_count"] >= 0).all()) and bool((found["possible"] > 0.0).all()))
     return ClassState(
@@ -268,7 +266,7 @@ def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
 
 
 def _restore_tables(c: int, arrays: Arrays, problem: Problem) -> State:
-    """Restore a state of `hdp` or `mixed`; refuse shapes, types and indices with which a kernel would read or write out of bounds."""
+    """Restore a state of `hdp` or `mixed`; refuse what a kernel would read or write out of bounds."""
     capacity = len(arrays[f"{c}.weight"])
     _expect(0 < capacity < 10**6 and capacity % 8 == 0)
     wanted = empty_state(problem.records, capacity)._asdict()

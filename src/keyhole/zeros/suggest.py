@@ -142,7 +142,7 @@ def _tabulate(microdata: Microdata, variables: Sequence[int]) -> NDArray[np.floa
         cell = cell * np.int32(size) + column
         blank |= column < 0
     counts = np.bincount(cell[~blank], weights=microdata.cell_size[~blank], minlength=math.prod(shape))
-    return counts.reshape(shape)
+    return np.asarray(counts.reshape(shape), np.float64)
 
 
 def _collect(
