@@ -17,10 +17,11 @@ from keyhole.errors import InputError, NotConvergedWarning, RulesError, Settings
 from keyhole.files import sha256
 from keyhole.results.assessment import Assessment
 from keyhole.results.folder import make_manifest
-from keyhole.risk import check_fit, check_half, diagnose, summarise_risk, weigh_groups
+from keyhole.risk import check_fit, check_half
 from keyhole.risk.measures import find_certain, make_certain
+from keyhole.risk.quick import Answer, find_answer
 from keyhole.risk.release import Posterior
-from keyhole.sampling import OnProgress, run_chains
+from keyhole.sampling import OnProgress
 from keyhole.sampling.trace import pad_draws
 from keyhole.settings import Options, Settings, make_settings
 from keyhole.summary import Design, describe_input, describe_zeros, explain_risk, make_records, make_summary
@@ -99,6 +100,7 @@ def assess(
     household: str | None = None,
     drop_contradictions: bool = False,
     self_check: bool = False,
+    quick: bool = False,
     allow_identifier: Sequence[str] = (),
     query: str | None = None,
     count: str | None = None,
@@ -139,6 +141,8 @@ def assess(
     self_check
         Also fit half of the records and compare what it predicts with the whole file, in a quarter of the time limit
         more.
+    quick
+        Stop after the quick answer of the model `classes`, which comes first with the model `hdp`.
     allow_identifier
         Keys to use although nearly every record has a value of its own.
     query
@@ -194,27 +198,29 @@ def assess(
     people = population_size(population, fraction, microdata.records)
     counts = count_records(microdata.cells, microdata.cell)
     reason = find_certain(counts, people)
+    answer: Answer | None = None
     if reason is not None:
         trace, fit, half = None, None, None
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
         records = encode(microdata)
-        trace = run_chains(
+        answer = find_answer(
             records,
             counts.unique_record,
             people,
             chosen,
             rules,
             on_progress,
+            quick=quick,
             executor=executor,
             checkpoint=None if checkpoint is None else Path(checkpoint),
             resume=resume,
         )
-        diagnosis = weigh_groups(diagnose(trace), trace, records, rules)
-        risk = summarise_risk(trace, diagnosis.grade)
-        fit = check_fit(trace, records, [variable.name for variable in microdata.variables], chosen, rules)
-        half = check_half(records, chosen, rules, on_progress) if self_check else None
+        trace, diagnosis, risk = answer.trace, answer.diagnosis, answer.risk
+        names = [variable.name for variable in microdata.variables]
+        fit = check_fit(trace, records, names, answer.settings, rules)
+        half = check_half(records, answer.settings, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
     asked = time.perf_counter()
     posterior = Posterior(
@@ -233,7 +239,7 @@ def assess(
         tau1=risk.tau1,
         tau2=risk.tau2,
         records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
-        summary=make_summary(chosen, source_block, zeros_block, trace, diagnosis, risk, fit, half, explained, seconds),
+        summary=make_summary(chosen, source_block, zeros_block, answer, diagnosis, risk, fit, half, explained, seconds),
         diagnosis=diagnosis,
         draws=draws,
         profiles={} if trace is None else pad_draws(trace.draws),

@@ -26,6 +26,7 @@ from keyhole.risk import Diagnosis, Fit, Measure, Risk, SelfCheck
 from keyhole.risk.advice import Grade, Verdict
 from keyhole.risk.attribution import Attribution, Threshold, attribute_risk, describe_thresholds, rank_uniques
 from keyhole.risk.households import Households, find_household_risk
+from keyhole.risk.quick import Answer
 from keyhole.risk.release import Posterior
 from keyhole.risk.stacking import Stacking
 from keyhole.sampling import Trace
@@ -91,6 +92,7 @@ class ModelBlock(ReadableModel):
     """The model, and how the probabilities of cells were found."""
 
     name: str
+    why: str | None = None
     prior: str
     estimator: str
     estimator_error: float | None = None
@@ -144,6 +146,16 @@ class ConvergenceBlock(ReadableModel):
         return Diagnosis(**{part.name: getattr(self, part.name) for part in fields(Diagnosis)})
 
 
+class QuickBlock(ReadableModel):
+    """The quick answer of `classes`; message: how the answer of the model differs from it."""
+
+    tau1: Measure
+    tau2: Measure
+    convergence: ConvergenceBlock
+    seconds: float
+    message: str
+
+
 class Summary(ReadableModel):
     """The numbers of a run, in the order of summary.json. docs/results.md explains every field."""
 
@@ -155,6 +167,7 @@ class Summary(ReadableModel):
     tau1: Measure
     tau2: Measure
     convergence: ConvergenceBlock
+    quick: QuickBlock | None = None
     fit: Fit | None
     self_check: SelfCheck | None
     seconds: dict[str, float]
@@ -276,13 +289,15 @@ def describe_zeros(zeros: Zeros | None, microdata: Microdata, trace: Trace | Non
     )
 
 
-def describe_model(settings: Settings, trace: Trace | None) -> ModelBlock:
-    if trace is None:
+def describe_model(settings: Settings, answer: Answer | None) -> ModelBlock:
+    if answer is None:
         return ModelBlock(name=settings.model, prior=settings.prior, estimator="none", profiles=None)
+    settings, trace = answer.settings, answer.trace
     profiles = trace.quantities["profiles"]
     low, high = np.quantile(profiles, [0.025, 0.975])
     return ModelBlock(
         name=settings.model,
+        why=answer.why,
         prior=settings.prior,
         estimator=trace.estimator,
         estimator_error=trace.estimator_error,
@@ -310,11 +325,24 @@ def describe_convergence(diagnosis: Diagnosis, settings: Settings, trace: Trace 
     )
 
 
+def describe_quick(answer: Answer | None) -> QuickBlock | None:
+    if answer is None or answer.quick is None:
+        return None
+    quick = answer.quick
+    return QuickBlock(
+        tau1=quick.risk.tau1,
+        tau2=quick.risk.tau2,
+        convergence=describe_convergence(quick.diagnosis, quick.settings, quick.trace),
+        seconds=quick.seconds,
+        message=answer.difference,
+    )
+
+
 def make_summary(
     settings: Settings,
     source: InputBlock,
     zeros: ZerosBlock | None,
-    trace: Trace | None,
+    answer: Answer | None,
     diagnosis: Diagnosis,
     risk: Risk,
     fit: Fit | None,
@@ -327,10 +355,11 @@ def make_summary(
         settings=SettingsBlock(**settings.model_dump(exclude={"workers", "scheduler"})),
         input=source,
         zeros=zeros,
-        model=describe_model(settings, trace),
+        model=describe_model(settings, answer),
         tau1=risk.tau1,
         tau2=risk.tau2,
-        convergence=describe_convergence(diagnosis, settings, trace),
+        convergence=describe_convergence(diagnosis, settings, None if answer is None else answer.trace),
+        quick=describe_quick(answer),
         fit=fit,
         self_check=self_check,
         seconds=seconds,

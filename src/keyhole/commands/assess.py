@@ -72,6 +72,7 @@ def crossed(gates: Iterable[ReleaseGate], summary: Mapping[str, Any]) -> list[st
 @click.option("--household", metavar="ID", help="Column that identifies households; adds their risk.")
 @add(flags.CODEBOOK, flags.ZEROS, flags.DROP)
 @click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it predicts the whole.")
+@click.option("--quick", is_flag=True, help="Stop after the quick answer of the model classes.")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: FILE-stem.keyhole]")
 @add(flags.IDENTIFIER)
 @click.option(

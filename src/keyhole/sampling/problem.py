@@ -1,6 +1,5 @@
 """What all chains of a run share, and the choices that follow from the size of the file."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from keyhole.sampling.costs import (
     class_evaluation_cost,
     class_sweep_cost,
     exact_steps,
+    find_spacing,
     guess_profiles,
     sweep_cost,
 )
@@ -25,9 +25,6 @@ from keyhole.sampling.layout import find_rules
 from keyhole.sampling.start import make_prior, seat_missing
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
-
-EVALUATION_SHARE = 0.25
-"""Cost of evaluating risks, relative to sweeps: chains mix slowly, so more frequent draws add little."""
 
 FEWEST_SWEEPS, FEWEST_CLASS_SWEEPS = 2, 4
 """Fewest sweeps from one draw to the next, of `hdp` and `mixed`, and of `classes`."""
@@ -118,7 +115,7 @@ def make_problem(
         profiles=settings.profiles,
         estimator=estimator,
         mc_draws=settings.mc_draws,
-        thin=int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), least), 50)),
+        thin=find_spacing(sweep, evaluation, least),
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,

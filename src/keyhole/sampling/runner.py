@@ -16,6 +16,7 @@ from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_ser
 from keyhole.errors import KeyholeError, Stopped
 from keyhole.kernels.state import Floats, Integers, Records
 from keyhole.sampling.chain import Block, find_position, start_chain
+from keyhole.sampling.costs import FIRST_LOOK
 from keyhole.sampling.evaluation import count_profiles
 from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
@@ -143,9 +144,6 @@ def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
         left=run.clock.left,
     )
 
-
-FIRST_LOOK = 40
-"""Draws of each chain at the first look: fewer cannot meet the gates."""
 
 MORE = 10
 """From one look to the next, draws grow by one in MORE."""

@@ -1,0 +1,142 @@
+"""The answer of a run: `classes` gives a first one within seconds, then comes the model that was asked for."""
+
+import math
+import time
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keyhole.kernels.state import Integers, Records
+from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
+from keyhole.risk.measures import Risk, summarise_risk
+from keyhole.sampling import Event, Notice, OnProgress, Progress, Trace, run_chains
+from keyhole.sampling.costs import estimate_seconds
+from keyhole.settings import Settings, make_settings
+from keyhole.words import duration, interval_words, number
+from keyhole.zeros import Zeros
+
+SHARE = 1.0 / 3.0
+"""Most of the time limit that the quick answer may take."""
+
+AFFORDABLE = 900.0
+"""Seconds that `hdp` may need to its first verdict on two cores; `classes` answers for files that would take longer."""
+
+ERRORS = 3.0
+"""Monte Carlo errors that two models may differ by without a word."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says. settings: those of the model, which need not be the one that was asked for; why: why not.
+
+    quick: the answer of `classes` that came first.
+    """
+
+    settings: Settings
+    trace: Trace
+    diagnosis: Diagnosis
+    risk: Risk
+    seconds: float
+    why: str | None = None
+    quick: "Answer | None" = None
+
+    @property
+    def difference(self) -> str:
+        """How the model and the quick answer differ, in words; nothing without a quick answer of another model."""
+        if self.quick is None or self.why is not None:
+            return ""
+        mine, quick = self.risk.tau1, self.quick.risk.tau1
+        if mine.mcse is None or quick.mcse is None:
+            return "The two are not compared, because one of them has not converged."
+        gap, error = quick.mean - mine.mean, math.hypot(mine.mcse, quick.mcse)
+        if abs(gap) <= ERRORS * error:
+            return "The two agree within their Monte Carlo error."
+        way, share = ("above" if gap > 0.0 else "below"), abs(gap) / mine.sd
+        return (
+            f"The quick tau1 is {number(abs(gap))} {way} that of {self.settings.model}, more than the Monte Carlo "
+            f"error of {number(error)} explains: the models differ, by {number(share)} standard deviations of tau1."
+        )
+
+
+def find_answer(
+    records: Records,
+    unique_record: Integers,
+    population: int,
+    settings: Settings,
+    zeros: Zeros | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    quick: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+) -> Answer:
+    """Answer by `classes` if the model is `hdp`, then by the model itself unless `quick` or it would take too long."""
+
+    def answer(chosen: Settings, report: OnProgress | None, folder: Path | None) -> Answer:
+        clock = time.perf_counter()
+        trace = run_chains(
+            records, unique_record, population, chosen, zeros, report,
+            executor=executor, checkpoint=folder, resume=resume and folder is not None,
+        )  # fmt: skip
+        diagnosis = weigh_groups(diagnose(trace), trace, records, zeros)
+        risk = summarise_risk(trace, diagnosis.grade)
+        return Answer(chosen, trace, diagnosis, risk, time.perf_counter() - clock)
+
+    if settings.model != "hdp":
+        return answer(settings, on_progress, checkpoint)
+    report: OnProgress = on_progress or _ignore
+    why = "the quick answer was asked for" if quick else explain_cost(records, settings, zeros)
+    # The last answer may use all of the time, and go on later.
+    share, folder = (SHARE, None) if why is None else (1.0, checkpoint)
+    first = answer(make_classes(settings, share), _without_estimate(report) if why is None else report, folder)
+    if why is not None:
+        return replace(first, why=why, quick=first)
+    report(Notice(describe_quick(first)))
+    left = max(settings.time_limit - first.seconds, 1.0)
+    found = answer(settings.model_copy(update={"time_limit": left}), report, checkpoint)
+    return replace(found, settings=settings, quick=first)
+
+
+def make_classes(settings: Settings, share: float) -> Settings:
+    """Return the settings of `classes`, with this share of the time."""
+    kept = ("missing", "chains", "seed", "workers", "scheduler", "target_ess", "max_sweeps")
+    options = {name: getattr(settings, name) for name in kept}
+    return make_settings(model="classes", time_limit=share * settings.time_limit, **options)
+
+
+def explain_cost(records: Records, settings: Settings, zeros: Zeros | None) -> str | None:
+    """Return why the model would take too long, or None; from sizes alone, never from the clock."""
+    n, variables = records.level.shape
+    seconds = estimate_seconds(n, variables, settings, zeros is not None)
+    if seconds <= AFFORDABLE:
+        return None
+    return (
+        f"with {n:,} records and {variables} keys {settings.model} would take about {duration(seconds)} to its first "
+        "verdict"
+    )
+
+
+def describe_quick(answer: Answer) -> str:
+    """Return the quick answer in a sentence."""
+    tau1, tau2 = (
+        f"about {number(item.mean)} ({interval_words(item.interval)})" for item in (answer.risk.tau1, answer.risk.tau2)
+    )
+    return (
+        f"Quick answer of the model classes after {duration(answer.seconds)}: tau1 {tau1}, tau2 {tau2}; "
+        f"{answer.diagnosis.grade}. Now the model hdp."
+    )
+
+
+def _without_estimate(report: OnProgress) -> OnProgress:
+    """Leave out the estimate of time and memory: that of the model comes next."""
+
+    def pass_on(event: Event) -> None:
+        if isinstance(event, Progress) or event.warning:
+            report(event)
+
+    return pass_on
+
+
+def _ignore(event: Event) -> None:
+    """Default progress callback; does nothing."""
