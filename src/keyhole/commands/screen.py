@@ -14,13 +14,21 @@ from rich.table import Table
 
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
-from keyhole.words import as_flags, interval_words, number, percent, plural, round_up, rounded, with_interval
+from keyhole.words import as_flags, duration, interval_words, number, percent, plural, round_up, rounded, with_interval
 
 if TYPE_CHECKING:
     from keyhole.data.design import Weights
     from keyhole.risk import Measure
     from keyhole.risk.households import Households
-    from keyhole.summary import ConvergenceBlock, InputBlock, ModelBlock, SettingsBlock, Summary, ZerosBlock
+    from keyhole.summary import (
+        ConvergenceBlock,
+        InputBlock,
+        ModelBlock,
+        QuickBlock,
+        SettingsBlock,
+        Summary,
+        ZerosBlock,
+    )
 
 SHORT = 28
 GAP = 3  # spaces between the columns of a table
@@ -175,6 +183,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         ("Impossible combinations", _zeros(summary.zeros)),
         ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
         ("Model", _model(summary.model)),
+        *([("Quick answer", _quick(summary.quick))] if summary.quick is not None and not summary.model.why else []),
         ("Stopping", _stopping(summary.settings)),
         ("Convergence", summary.convergence.message),
         *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary[name] is not None],
@@ -278,7 +287,15 @@ def _stopping(settings: "SettingsBlock") -> str:
 def _model(model: "ModelBlock") -> str:
     profiles = "" if model.profiles is None else f"{model.profiles.mean:.0f} profiles, "
     error = "" if model.estimator_error is None else f" (Monte Carlo error {100 * model.estimator_error:.1g} %)"
-    return f"{model.name}, prior {model.prior}, {profiles}{ESTIMATORS[model.estimator]}{error}"
+    why = f": {model.why}" if model.why else ""
+    return f"{model.name}, prior {model.prior}, {profiles}{ESTIMATORS[model.estimator]}{error}{why}"
+
+
+def _quick(quick: "QuickBlock") -> str:
+    return (
+        f"tau1 {about(quick.tau1)}, tau2 {about(quick.tau2)} by the model classes after "
+        f"{duration(quick.seconds)}, {quick.convergence.grade}. {quick.message}"
+    )
 
 
 def group_table(convergence: "ConvergenceBlock") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -1,5 +1,5 @@
 """A sweep of `classes`: each record has one profile, and equal records are one cell with a count (docs/model.md
-section 13).
+section 11).
 
 The state holds, for each distinct cell, how many of its records each profile has; no record has a state of its own.
 With rules each profile is truncated: given profile k a possible cell c has probability P_k(c) / s_k, s_k its possible

@@ -168,6 +168,12 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
         ("Model", f"{model['name']}, prior {model['prior']}, estimator {model['estimator']}"),
         ("Seed", str(settings["seed"])),
     ]
+    if model.get("why"):
+        rows.append(("Why this model", model["why"]))
+    elif summary.get("quick"):
+        quick = summary["quick"]
+        first = f"tau1 {with_interval(quick['tau1'])}, tau2 {with_interval(quick['tau2'])}, of the model classes"
+        rows.append(("Quick answer", f"{first}, {quick['convergence']['grade']}. {quick['message']}"))
     if model.get("profiles"):
         rows.append(("Profiles", with_interval(model["profiles"])))
     if chains["chains"]:

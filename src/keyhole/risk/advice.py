@@ -175,7 +175,7 @@ def name_chains(n: Mapping[str, Any]) -> str:
     first, last = n["first_start"], n["last_start"]
     chains = f"{n['chains']} chains that started from {first if first == last else f'{first} to {last}'} profiles"
     if n["start_sweeps"]:
-        chains += f" (and made {n['start_sweeps']} sweeps under a simpler model first)"
+        chains += f" (and {n['start_sweeps']} sweeps of the model classes)"
     return chains
 
 
