@@ -112,7 +112,8 @@ def _receive(
     child: subprocess.Popen[bytes], request: Mapping[str, Any], keys: Collection[str]
 ) -> tuple[dict[str, Any] | None, list[pl.DataFrame]]:
     """Send the request and receive all parts; None if the child ended before the last one."""
-    assert child.stdin is not None and child.stdout is not None
+    assert child.stdin is not None
+    assert child.stdout is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(json.dumps(request).encode() + b"\n")
         child.stdin.close()
