@@ -45,7 +45,7 @@ def make_timed_sweeps(watches: Watches) -> Callable[..., int]:
 def run_one(chain: Chain, problem: Problem, run_sweeps: Callable[..., int]) -> None:
     """Make one sweep; where there is no room for profiles, first a draw as usual, which makes room."""
     for _ in range(2):
-        run_sweeps(chain.rng, problem.records, problem.prior, problem.phases[-1].tuning, chain.state, chain.work, 1)
+        run_sweeps(chain.rng, problem.records, problem.prior, chain.state, chain.work, 1)
         if chain.work.status[0] != GROW:
             break
         advance(chain, problem)

@@ -51,7 +51,7 @@ LEARNED = {
         make_learned_case("mixed, 3 profiles", THREE_BY_TWO, profiles=3),
     )
 }
-SEATING_STEPS = ("seats", "labels", "splits and merges")
+SEATING_STEPS = ("seats", "labels")
 
 
 @cache

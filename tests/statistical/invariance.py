@@ -45,7 +45,6 @@ SETTINGS = {
         Setting("mixed paper", finite=True, adaptive=False),
         Setting("mixed adaptive", finite=True, adaptive=True),
         Setting("one profile", finite=True, adaptive=True, records=12, levels=(3,), profiles=1),
-        Setting("twelve tables", finite=False, adaptive=False, records=12, levels=(4,)),
     )
 }
 

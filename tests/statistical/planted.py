@@ -55,11 +55,8 @@ def mark_long(items: Iterable[Any]) -> list[Any]:
 
 
 SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
-SPLITS = Probe("exact", "2 records 3 variables", "splits and merges", 2)
 LABELS = Probe("invariance", "hdp paper", "labels", 5, 1_500)
 BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
-PARTED = Probe("invariance", "twelve tables", "splits and merges", 10, long=True)
-MEMBERSHIPS = Probe("invariance", "mixed paper", "memberships", 1, 12_000, long=True)
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000, long=True)
 SWEEP = Probe("invariance", "mixed adaptive", "sweep", long=True)
 
@@ -75,7 +72,7 @@ BUGS = (
         "labels in turn with profiles, but tallies of the first pass",
         "sweep.py",
         call("tally_answers", IN_PASS) + TURN,
-        "        if further == tuning.label_passes:\n    " + call("tally_answers", IN_PASS) + TURN,
+        "        if further == LABEL_PASSES:\n    " + call("tally_answers", IN_PASS) + TURN,
         SWEEP,
     ),
     Bug(
@@ -191,53 +188,11 @@ BUGS = (
         Probe("invariance", "hdp paper", "profiles", 1),
     ),
     Bug(
-        "split-merge without the Gamma(m) terms",
-        "split_merge.py",
-        "math.log(gamma) + math.lgamma(tables_a) + math.lgamma(tables_b) - math.lgamma(tables_a + tables_b)",
-        "math.log(gamma)",
-        SPLITS,
-    ),
-    Bug(
-        "split-merge without q",
-        "split_merge.py",
-        "- math.log(tables_b) - log_q",
-        "- math.log(tables_b)",
-        SPLITS,
-    ),
-    Bug(
-        "split-merge without the choice of the second table",
-        "split_merge.py",
-        "ratio += math.log(members + 1.0) - math.log(before) - math.log(tables_b) - log_q",
-        "ratio += -log_q",
-        SPLITS,
-    ),
-    Bug(
-        "two profiles parted anew with q upside down",
-        "split_merge.py",
-        "ratio += log_q + math.log(tables - (members + 2.0 - tables_b))",
-        "ratio -= log_q + math.log(tables - (members + 2.0 - tables_b))",
-        PARTED,
-    ),
-    Bug(
         "concentrations moved without their prior",
         "concentrations.py",
         "value = prior_shape * x - prior_rate * alpha",
         "value = 0.0",
-        MEMBERSHIPS,
-    ),
-    Bug(
-        "a block drawn whatever it leaves for the others",
-        "marginal_seats.py",
-        "block[lowest | taken, lane] * sums[rest >> 1, tables - 2, lane]",
-        "block[lowest | taken, lane]",
-        MEMBERSHIPS,
-    ),
-    Bug(
-        "tables drawn without V",
-        "marginal_seats.py",
-        "total += state.eppf[variables, b + 1] * member.sums[g, b]",
-        "total += member.sums[g, b]",
-        MEMBERSHIPS,
+        Probe("invariance", "mixed paper", "concentrations", 5),
     ),
     Bug(
         "shared concentration without its tables",

@@ -12,11 +12,9 @@ from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_
 from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations, fill_eppf
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.split_merge import draw_split_or_merge
-from keyhole.kernels.state import Prior, Tuning
+from keyhole.kernels.state import Prior
 from keyhole.kernels.sweep import run_sweep
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import Work, make_work
@@ -28,7 +26,6 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     LABELS,
     TALLY,
     IMPOSSIBLE,
-    SPLITS,
     IMPOSSIBLE_ANSWERS,
     DROP,
     WEIGHT_CONCENTRATION,
@@ -39,15 +36,12 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     PROFILES,
     SEATING,
     SWEEP,
-    MEMBERSHIPS,
-) = range(16)
+) = range(14)
 
 # Each kernel with the draws that make it a step of its own: what it integrates out is redrawn after it.
 STEPS: dict[str, tuple[int, ...]] = {
     "seats": (SEATS, TALLY, DROP),
     "labels": (LABELS, TALLY, DROP),
-    "splits and merges": (SPLITS, SPLITS, SPLITS, SPLITS, DROP, WEIGHTS, PROFILES),
-    "memberships": (MEMBERSHIPS, TALLY, DROP),
     "weight concentration": (WEIGHT_CONCENTRATION, WEIGHTS),
     "base strength": (BASE_STRENGTH, PROFILES),
     "base level": (BASE_LEVEL, PROFILES),
@@ -57,10 +51,6 @@ STEPS: dict[str, tuple[int, ...]] = {
     "eppf": (SEATING,),
     "sweep": (SWEEP,),
 }
-
-
-TUNING = Tuning(split_merge_proposals=2, membership_rate=0.5, label_passes=1)
-"""Every move comes in most sweeps."""
 
 
 def run_kernel(rng, records, prior, state, work, number):
@@ -73,8 +63,6 @@ def run_kernel(rng, records, prior, state, work, number):
         tally_answers(rng, records, prior, state, work)
     elif number == IMPOSSIBLE:
         draw_augmented_records(rng, records, prior, state, work)
-    elif number == SPLITS:
-        draw_split_or_merge(rng, records, prior, state, work)
     elif number == IMPOSSIBLE_ANSWERS:
         draw_augmented_answers(rng, records, prior, state, work)
     elif number == DROP:
@@ -94,9 +82,7 @@ def run_kernel(rng, records, prior, state, work, number):
     elif number == SEATING:
         fill_eppf(rng, records, prior, state, work)
     elif number == SWEEP:
-        run_sweep(rng, records, prior, TUNING, state, work)
-    elif number == MEMBERSHIPS:
-        draw_memberships(rng, records, prior, state, work)
+        run_sweep(rng, records, prior, state, work)
 
 
 def run_kernels(rng, records, prior, state, work, numbers):

@@ -7,10 +7,10 @@ from tests.statistical.invariance import SETTINGS, check_invariance
 from tests.statistical.quantities import NAMES
 from tests.statistical.running import run_step
 
-KERNELS = ("seats", "labels", "splits and merges", "weights", "profiles", "concentrations", "memberships", "sweep")
+KERNELS = ("seats", "labels", "weights", "profiles", "concentrations", "sweep")
 ONLY_ADAPTIVE = ("base strength", "base level")
 ONLY_HDP = ("weight concentration",)
-SOME_STEPS = {"one profile": ONLY_ADAPTIVE, "twelve tables": ("splits and merges",)}
+SOME_STEPS = {"one profile": ONLY_ADAPTIVE}
 
 
 def steps_of(setting):
@@ -21,7 +21,7 @@ def steps_of(setting):
     if not setting.finite:
         steps += ONLY_HDP
         if not setting.adaptive:
-            steps = [step for step in steps if step not in ("concentrations", "memberships")]
+            steps = [step for step in steps if step != "concentrations"]
     return steps
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from keyhole.kernels.state import Records, State, Tuning
+from keyhole.kernels.state import Records, State
 from keyhole.kernels.sweep import run_sweeps
 from keyhole.kernels.work import Work
 from keyhole.sampling.start import make_prior, start_state
@@ -49,7 +49,7 @@ def run(seed: int) -> list[str]:
     """Digests after 20 sweeps."""
     digests = []
     for rng, records, prior, state, work in start_models(seed):
-        assert run_sweeps(rng, records, prior, Tuning(), state, work, 20) == 20
+        assert run_sweeps(rng, records, prior, state, work, 20) == 20
         digests.append(digest(rng, state))
     return digests
 

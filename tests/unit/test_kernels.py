@@ -15,8 +15,8 @@ from scipy.stats import gamma, kstest, norm
 
 import keyhole.kernels
 from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
-from keyhole.kernels.state import Records, State, Tuning
-from keyhole.kernels.sweep import run_sweep, run_sweeps
+from keyhole.kernels.state import Records, State
+from keyhole.kernels.sweep import LABEL_PASSES, run_sweep, run_sweeps
 from keyhole.sampling.start import make_prior, start_state
 from tests.oracle.model import seating_weight
 from tests.statistical import running
@@ -25,39 +25,27 @@ from tests.statistical.running import make_pool_work
 from tests.unit.kernel_digest import digest, run, start_models
 
 ROOT = Path(__file__).parents[2]
-BEFORE, AFTER, MEMBERSHIPS = (
-    tuple(running.alone(number) for number in numbers)
-    for numbers in (
-        (
-            running.SEATS, running.LABELS, running.TALLY,
-            running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY,
-        ),
-        (
-            running.SPLITS, running.SPLITS, running.SPLITS, running.SPLITS, running.DROP, running.WEIGHT_CONCENTRATION,
-            running.BASE_STRENGTH, running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
-        ),
-        (running.MEMBERSHIPS, running.TALLY),
+TURN = (running.DROP, running.WEIGHTS, running.PROFILES, running.LABELS, running.TALLY)
+PARTS = tuple(
+    running.alone(number)
+    for number in (
+        running.SEATS, running.LABELS, running.TALLY, *LABEL_PASSES * TURN, running.DROP, running.WEIGHT_CONCENTRATION,
+        running.BASE_STRENGTH, running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
     )
 )  # fmt: skip
 
 
 def sweep(rng, records, prior, state, work):
     """One sweep."""
-    run_sweep(rng, records, prior, Tuning(), state, work)
+    run_sweep(rng, records, prior, state, work)
 
 
 def sweep_by_parts(rng, records, prior, state, work, before=lambda work: None):
     """The same, kernel by kernel."""
 
-    def run(kernels):
-        for kernel in kernels:
-            before(work)
-            kernel(rng, records, prior, state, work)
-
-    run(BEFORE)
-    if rng.random() < Tuning().membership_rate:
-        run(MEMBERSHIPS)
-    run(AFTER)
+    for kernel in PARTS:
+        before(work)
+        kernel(rng, records, prior, state, work)
 
 
 fill_eppf = running.alone(running.SEATING)
@@ -109,7 +97,7 @@ def test_counts_stay_in_step():
     """Recount tables, sizes and answers from seats and labels after every sweep."""
     for rng, records, prior, state, work in start_models(5):
         for _ in range(50):
-            run_sweep(rng, records, prior, Tuning(), state, work)
+            run_sweep(rng, records, prior, state, work)
             check_counts(records, prior, state)
 
 
@@ -147,7 +135,7 @@ def test_every_learned_number_moves_in_every_sweep():
     for names, (rng, records, prior, state, work) in zip(learned.values(), start_models(6), strict=True):
         for _ in range(100):
             before = {name: getattr(state, name).copy() for name in names}
-            run_sweep(rng, records, prior, Tuning(), state, work)
+            run_sweep(rng, records, prior, state, work)
             for name in names:
                 assert (getattr(state, name) != before[name]).all(), name
 
@@ -173,7 +161,7 @@ def test_every_answer_moves_in_100_sweeps(name):
         start = companions(state)
         still = np.ones(len(start), bool)
         for _ in range(100):
-            run_sweep(rng, records, setting.prior, Tuning(), state, work)
+            run_sweep(rng, records, setting.prior, state, work)
             still &= companions(state) == start
             if not still.any():
                 break
@@ -189,7 +177,7 @@ def test_prior_without_data(rng, prior_name):
     state, work = start_state(rng, records, prior, 1)
     drawn = []
     for _ in range(2_000):
-        assert run_sweeps(rng, records, prior, Tuning(), state, work, 15) == 15
+        assert run_sweeps(rng, records, prior, state, work, 15) == 15
         shape, rate = state.record_concentration
         strength = math.log(state.base_strength[1] / 3.0)
         drawn.append([state.weight_concentration[0], math.log(shape / rate), math.log(shape), strength])
@@ -210,7 +198,7 @@ def test_one_and_two_records(rng, rows):
     for model in ("hdp", "mixed"):
         prior = make_prior(model, "adaptive")
         state, work = start_state(rng, records, prior, 3)
-        assert run_sweeps(rng, records, prior, Tuning(), state, work, 50) == 50
+        assert run_sweeps(rng, records, prior, state, work, 50) == 50
         check_counts(records, prior, state)
 
 
@@ -239,7 +227,7 @@ def test_shared_seating_weights():
 def test_seating_follows_the_concentrations():
     for rng, records, prior, state, work in start_models(9):
         for _ in range(10):
-            run_sweep(rng, records, prior, Tuning(), state, work)
+            run_sweep(rng, records, prior, state, work)
         eppf = state.eppf.copy()
         fill_eppf(rng, records, prior, state, work)
         assert (eppf == state.eppf).all()

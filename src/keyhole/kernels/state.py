@@ -105,22 +105,6 @@ class Prior(NamedTuple):
     rules: Rules
 
 
-class Tuning(NamedTuple):
-    """Which moves a sweep without rules makes; its stationary distribution does not depend on them.
-
-    split_merge_proposals : int
-        Proposals of a split, a merge or a reallocation in each sweep.
-    membership_rate : float
-        Probability that a sweep draws concentrations and memberships jointly.
-    label_passes : int
-        Additional draws of labels, weights and profiles in each sweep.
-    """
-
-    split_merge_proposals: int = 4
-    membership_rate: float = 0.2
-    label_passes: int = 1
-
-
 class State(NamedTuple):
     """Everything that a sweep passes to the next; with the generator, all that a chain needs to continue.
 

@@ -10,18 +10,19 @@ from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.missing import draw_missing
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.split_merge import draw_split_or_merge
-from keyhole.kernels.state import Prior, Records, State, Tuning, has_rules
+from keyhole.kernels.state import Prior, Records, State, has_rules
 from keyhole.kernels.weights import draw_weight_concentration, draw_weights
 from keyhole.kernels.work import GROW, OK, Work
 
+LABEL_PASSES = 2
+"""Further draws of labels, weights and profiles in a sweep without rules: these mix most slowly."""
+
 
 @kernel
-def run_sweep(rng, records, prior, tuning, state, work):
+def run_sweep(rng, records, prior, state, work):
     """Make one sweep."""
     draw_seats(rng, records, prior, state, work)
     if work.status[0] != OK:
@@ -29,7 +30,7 @@ def run_sweep(rng, records, prior, tuning, state, work):
     ruled = prior.rules.box_start.shape[0] > 1
     # Without rules labels, weights and profiles are drawn in turn several times: they depend strongly on each other
     # and are cheap. With rules weights and profiles depend on the augmented records, which are drawn later.
-    for further in range(0 if ruled else tuning.label_passes, -1, -1):
+    for further in range(0 if ruled else LABEL_PASSES, -1, -1):
         draw_labels(rng, records, prior, state, work)
         if work.status[0] != OK:
             return
@@ -45,16 +46,6 @@ def run_sweep(rng, records, prior, tuning, state, work):
         if work.status[0] != OK:
             return
         draw_augmented_answers(rng, records, prior, state, work)
-    else:
-        if rng.random() < tuning.membership_rate:
-            draw_memberships(rng, records, prior, state, work)
-            if work.status[0] != OK:
-                return
-            tally_answers(rng, records, prior, state, work)
-        for _ in range(tuning.split_merge_proposals):
-            draw_split_or_merge(rng, records, prior, state, work)
-            if work.status[0] != OK:
-                return
     drop_empty_profiles(rng, records, prior, state, work)
     draw_weight_concentration(rng, records, prior, state, work)
     draw_base_strength(rng, records, prior, state, work)
@@ -75,9 +66,7 @@ def fill_missing(rng: np.random.Generator, records: Records, prior: Prior, state
     return records._replace(level=level)
 
 
-def run_sweeps(
-    rng: np.random.Generator, records: Records, prior: Prior, tuning: Tuning, state: State, work: Work, sweeps: int
-) -> int:
+def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: State, work: Work, sweeps: int) -> int:
     """Make up to `sweeps` sweeps; return how many were made. work.status gives the reason if there are fewer.
 
     GROW: a sweep seldom opens more than a few profiles, and with rules about forty for each unit of gamma (the sticks
@@ -93,7 +82,7 @@ def run_sweeps(
         if state.profile_total[0] + room > len(state.weight):
             work.status[0] = GROW
             return done
-        run_sweep(rng, fill_missing(rng, records, prior, state), prior, tuning, state, work)
+        run_sweep(rng, fill_missing(rng, records, prior, state), prior, state, work)
         if work.status[0] != OK:
             return done
     return sweeps

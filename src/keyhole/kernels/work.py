@@ -6,7 +6,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keyhole.kernels.cells import CellWork, make_cell_work
 from keyhole.kernels.state import Floats, Integers, Rules, no_rules
@@ -14,58 +13,6 @@ from keyhole.kernels.state import Floats, Integers, Rules, no_rules
 OK = 0
 FULL = 1  # no room for another profile: the state is invalid and must not be used
 GROW = 2  # stopped before a sweep that may need more room: enlarge the state and continue
-
-
-MOST_VARIABLES = 12
-"""Most variables for which marginal_seats.py is used: with more its sums cost more than they gain."""
-
-
-class Members(NamedTuple):
-    """Scratch for marginal_seats.py; empty if there are more than MOST_VARIABLES variables.
-
-    slots : int64 (power of two above 2 n,)
-        Groups of equal records by hash, -1 where a slot is free.
-    group_first, group_size : int64 (n,)
-        First record and size of each group.
-    following : int64 (n,)
-        The next record of the same group, -1 after the last.
-    sums : float64 (n, J)
-        A(b) of every group.
-    tables : int64 (n,)
-        Tables drawn for each record.
-    several : int64 (n,)
-        Groups that include records with more than one table.
-    chosen : int64 (P,)
-        The profiles that records of H may use.
-    cells : CellWork
-    """
-
-    slots: Integers
-    group_first: Integers
-    group_size: Integers
-    following: Integers
-    sums: Floats
-    tables: Integers
-    several: Integers
-    chosen: Integers
-    cells: CellWork
-
-
-def make_members(records: int, variables: int, capacity: int) -> Members:
-    """Allocate scratch for this many records, variables and profiles."""
-    if variables > MOST_VARIABLES:
-        records, variables, capacity = 0, 1, 0
-    return Members(
-        slots=np.zeros(1 << (2 * records).bit_length(), np.int64),
-        group_first=np.zeros(records, np.int64),
-        group_size=np.zeros(records, np.int64),
-        following=np.zeros(records, np.int64),
-        sums=np.zeros((records, variables)),
-        tables=np.zeros(records, np.int64),
-        several=np.zeros(records, np.int64),
-        chosen=np.zeros(capacity, np.int64),
-        cells=make_cell_work(variables, capacity),
-    )
 
 
 class Work(NamedTuple):
@@ -82,11 +29,6 @@ class Work(NamedTuple):
     fresh : float64 (levels,)
         remainder times base_level[v].
     relabel : int64 (P,)
-    member_record, member_table : int32, uint8 (n J,)
-        The tables that a split, merge or reallocation allocates.
-    member_side : uint8 (n J,)
-    side_count : int64 (2, levels)
-    side_answers : int64 (2, J)
     trial_eppf : float64 (J + 1, J + 2)
     tables_by_length : int64 (J + 1, J + 1)
         Records and augmented records by number of answers and of tables.
@@ -105,7 +47,6 @@ class Work(NamedTuple):
         Augmented blocks by type.
     block_count : int64 (T, P)
         The same by type and profile.
-    members : Members
     """
 
     status: Integers
@@ -116,11 +57,6 @@ class Work(NamedTuple):
     table_cumulative: Floats
     fresh: Floats
     relabel: Integers
-    member_record: NDArray[np.int32]
-    member_table: NDArray[np.uint8]
-    member_side: NDArray[np.uint8]
-    side_count: Integers
-    side_answers: Integers
     trial_eppf: Floats
     tables_by_length: Integers
     level_shape: Floats
@@ -132,7 +68,6 @@ class Work(NamedTuple):
     stack: Integers
     type_total: Integers
     block_count: Integers
-    members: Members
 
 
 def make_work(records: int, variables: int, levels: int, capacity: int, rules: Rules | None = None) -> Work:
@@ -149,11 +84,6 @@ def make_work(records: int, variables: int, levels: int, capacity: int, rules: R
         table_cumulative=np.zeros(variables + 1),
         fresh=np.zeros(levels),
         relabel=np.zeros(capacity, np.int64),
-        member_record=np.zeros(records * variables, np.int32),
-        member_table=np.zeros(records * variables, np.uint8),
-        member_side=np.zeros(records * variables, np.uint8),
-        side_count=np.zeros((2, levels), np.int64),
-        side_answers=np.zeros((2, variables), np.int64),
         trial_eppf=np.zeros((variables + 1, variables + 2)),
         tables_by_length=np.zeros((variables + 1, variables + 1), np.int64),
         level_shape=np.zeros(levels),
@@ -165,5 +95,4 @@ def make_work(records: int, variables: int, levels: int, capacity: int, rules: R
         stack=np.zeros((64, 3), np.int64),
         type_total=np.zeros(types, np.int64),
         block_count=np.zeros((types, capacity), np.int64),
-        members=make_members(records, variables, capacity),
     )

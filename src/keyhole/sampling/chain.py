@@ -182,7 +182,7 @@ def run_one_sweep(chain: Chain, problem: Problem) -> None:
 
 def sweep_tables(chain: Chain, problem: Problem, state: State, work: Work) -> None:
     """Make one sweep of `hdp` or `mixed`."""
-    while not run_sweeps(chain.rng, problem.records, problem.prior, problem.tuning, state, work, 1):
+    while not run_sweeps(chain.rng, problem.records, problem.prior, state, work, 1):
         if work.status[0] != GROW:
             break
         state, work = enlarge(problem.records, problem.prior, state)

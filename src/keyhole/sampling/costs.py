@@ -3,6 +3,7 @@
 import math
 
 from keyhole.kernels.classes import Cells
+from keyhole.kernels.sweep import LABEL_PASSES
 from keyhole.settings import Settings
 
 EXACT_STEPS = 4_000_000
@@ -10,9 +11,6 @@ EXACT_STEPS = 4_000_000
 
 PARTICLES = 200
 """Particles of the importance sampler for each cell."""
-
-LABEL_PASSES = 2
-"""Additional draws of labels, weights and profiles in a sweep without rules: these mix most slowly."""
 
 
 def exact_steps(variables: int) -> int:

@@ -19,9 +19,7 @@ from keyhole.kernels.base import draw_base_level, draw_base_strength
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.labels import draw_labels
-from keyhole.kernels.marginal_seats import draw_memberships
 from keyhole.kernels.seats import draw_seats
-from keyhole.kernels.split_merge import draw_split_or_merge
 from keyhole.kernels.state import Records, no_rules
 from keyhole.kernels.weights import draw_weight_concentration
 from keyhole.sampling import predict
@@ -35,13 +33,12 @@ ESTIMATORS = ("exact", "monte-carlo", "population")
 OURS: tuple[Any, ...] = (
     draw_seats,
     draw_labels,
-    draw_split_or_merge,
     draw_base_strength,
     draw_base_level,
     draw_weight_concentration,
     draw_concentrations,
 )
-THEIRS: tuple[Any, ...] = (draw_augmented_records, draw_augmented_answers, draw_memberships)
+THEIRS: tuple[Any, ...] = (draw_augmented_records, draw_augmented_answers)
 """Two lists that take equally long, OURS including what is compiled after it."""
 
 

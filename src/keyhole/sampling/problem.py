@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from keyhole.errors import SettingsError
 from keyhole.kernels.classes import Cells
-from keyhole.kernels.state import Floats, Integers, Prior, Records, Tuning, has_rules
+from keyhole.kernels.state import Floats, Integers, Prior, Records, has_rules
 from keyhole.sampling.classes import count_distinct
 from keyhole.sampling.costs import (
     EXACT_STEPS,
-    LABEL_PASSES,
     cell_cost,
     class_evaluation_cost,
     class_sweep_cost,
@@ -29,12 +28,6 @@ from keyhole.zeros import Zeros
 FEWEST_SWEEPS, FEWEST_CLASS_SWEEPS = 2, 4
 """Fewest sweeps from one draw to the next, of `hdp` and `mixed`, and of `classes`."""
 
-PROPOSALS, FEW_PROPOSALS = 4, 1
-"""Split-merge proposals in a sweep; fewer under `paper`, whose few large profiles make each of them expensive."""
-
-MEMBERSHIP_SHARE = 0.2
-"""Cost of drawing concentrations and memberships jointly, relative to sweeps."""
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -51,7 +44,6 @@ class Problem:
     records: Records
     distinct: Cells
     prior: Prior
-    tuning: Tuning
     cell_level: NDArray[np.int32]
     shared_count: Floats
     cells: Events
@@ -94,11 +86,6 @@ def make_problem(
         evaluation = events * cell_cost(variables, guess_profiles(settings))
         least = FEWEST_SWEEPS
     prior = make_prior(settings.model, settings.prior, rules)
-    tuning = Tuning(
-        split_merge_proposals=FEW_PROPOSALS if settings.prior == "paper" else PROPOSALS,
-        membership_rate=min(0.25, MEMBERSHIP_SHARE * sweep / evaluation),
-        label_passes=LABEL_PASSES,
-    )
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = hash_rows(cells, multiplier)
     order = np.argsort(key, kind="stable")
@@ -107,7 +94,6 @@ def make_problem(
         records=seat_missing(sort_records(records, sorting, settings.model), prior),
         distinct=distinct,
         prior=prior,
-        tuning=tuning,
         cell_level=cells,
         shared_count=shared_count,
         cells=every_cell if estimator == "exact" else describe_cells(cells, records.level_start, possible),
