@@ -238,7 +238,6 @@ def assess(
     return Assessment(
         tau1=risk.tau1,
         tau2=risk.tau2,
-        records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
         summary=make_summary(chosen, source_block, zeros_block, answer, diagnosis, risk, fit, half, explained, seconds),
         diagnosis=diagnosis,
         draws=draws,
@@ -247,5 +246,6 @@ def assess(
             microdata, people, chosen, None if zeros is None else fingerprint_rules(zeros), started, seconds
         )
         | {"design": {"weight": weight, "household": household}},
+        _records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
         _posterior=posterior,
     )

@@ -191,10 +191,14 @@ def escape(text: str) -> str:
 
 def csv_text(frame: pl.DataFrame, raw: bool = False) -> str:
     """Format a table as CSV, with column names and text cells escaped unless `raw`."""
-    if not raw:
-        text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-        frame = frame.with_columns(pl.col(text).map_elements(escape, return_dtype=pl.String)) if text else frame
-        frame = frame.rename({name: escape(name) for name in frame.columns})
     written = io.StringIO()
-    frame.write_csv(written)
+    (frame if raw else escaped(frame.lazy()).collect()).write_csv(written)
     return written.getvalue()
+
+
+def escaped(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return a table with column names and text cells escaped."""
+    schema = frame.collect_schema()
+    text = [name for name, dtype in schema.items() if dtype == pl.String]
+    frame = frame.with_columns(pl.col(text).map_elements(escape, return_dtype=pl.String)) if text else frame
+    return frame.rename({name: escape(name) for name in schema})

@@ -377,30 +377,44 @@ def make_records(
     risk: Risk,
     unique_columns: Mapping[str, NDArray[Any]],
     record_columns: Mapping[str, NDArray[Any]],
-) -> pl.DataFrame:
-    """One row per input row, in order; risk only where a record is alone in its cell. Further columns come last."""
-    record_row = microdata.record_row
-    cell_count = np.zeros(microdata.rows, dtype=np.int64)
-    cell_count[record_row] = counts.cell_count
-    unique_row = record_row[counts.unique_record]
-    sample_unique = np.zeros(microdata.rows, dtype=np.int8)
-    sample_unique[unique_row] = 1
-    columns: dict[str, Any] = {
-        "row": np.arange(1, microdata.rows + 1, dtype=np.int64),
-        "used": microdata.row_used.astype(np.int8),
-        "cell_count": pl.Series(cell_count).set(pl.Series(~microdata.row_used), None),
+) -> pl.LazyFrame:
+    """One row per input row, in order; risk only where a record is alone in its cell. Further columns come last.
+
+    Risks are by distinct cell and join the rows when the table is written or collected, so that a table of many rows
+    never has to be in memory.
+    """
+    unique_cell = counts.cell[counts.unique_record]
+    sample_unique = np.zeros(counts.distinct, dtype=np.int8)
+    sample_unique[unique_cell] = 1
+    by_cell: dict[str, Any] = {
+        "cell": np.arange(counts.distinct, dtype=np.int32),
+        "cell_count": counts.size,
         "sample_unique": sample_unique,
     }
     for name in RISKS:
-        columns[name] = _spread(np.asarray(getattr(risk, name), dtype=np.float64), unique_row, microdata.rows)
-    for further, row in ((record_columns, record_row), (unique_columns, unique_row)):
-        for name, values in further.items():
-            spread = _spread(values.astype(np.float64), row, microdata.rows)
-            columns[name] = spread.cast(pl.Int64) if values.dtype.kind == "i" else spread
-    return pl.DataFrame(columns)
+        by_cell[name] = _spread(np.asarray(getattr(risk, name), dtype=np.float64), unique_cell, counts.distinct)
+    for name, values in unique_columns.items():
+        by_cell[name] = _spread(values, unique_cell, counts.distinct)
+    record_row = microdata.record_row
+    row_cell = np.full(microdata.rows, -1, dtype=np.int32)
+    row_cell[record_row] = counts.cell
+    by_row = {name: _spread(values, record_row, microdata.rows) for name, values in record_columns.items()}
+    rows = pl.LazyFrame({"cell": row_cell, **by_row}).with_row_index("row", offset=1)
+    joined = rows.join(pl.LazyFrame(by_cell), on="cell", how="left", maintain_order="left")
+    return joined.select(
+        pl.col("row").cast(pl.Int64),
+        (pl.col("cell") >= 0).cast(pl.Int8).alias("used"),
+        "cell_count",
+        pl.col("sample_unique").fill_null(0),
+        *RISKS,
+        *by_row,
+        *unique_columns,
+    )
 
 
-def _spread(values: NDArray[np.float64], row: NDArray[np.int64], rows: int) -> pl.Series:
-    spread = np.full(rows, np.nan)
-    spread[row] = values
-    return pl.Series(spread).fill_nan(None)
+def _spread(values: NDArray[Any], place: NDArray[Any], length: int) -> pl.Series:
+    """Return a column that is null but at these places."""
+    spread = np.full(length, np.nan)
+    spread[place] = values
+    column = pl.Series(spread).fill_nan(None)
+    return column.cast(pl.Int64) if values.dtype.kind == "i" else column

@@ -15,10 +15,10 @@ JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in P
 OPTIONS = frozenset((
     "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "count_cells", "csv",
     "drop_contradictions", "estimator", "estimators", "fail_above", "false_discovery", "fraction", "household",
-    "internal", "json", "keys",
-    "levels", "max_sweeps", "mc_draws", "missing", "model", "na", "order", "out", "population", "possible", "prior",
-    "profiles", "query", "quick", "quiet", "raw_labels", "replicates", "resume", "sample", "sample_size", "scheduler",
-    "seed", "self_check", "target_ess", "time_limit", "title", "url", "user_missing", "weight", "workers", "zeros",
+    "internal", "json", "keys", "levels", "max_sweeps", "mc_draws", "missing", "model", "na", "order", "out",
+    "population", "possible", "prior", "profiles", "query", "quick", "quiet", "raw_labels", "replicates", "resume",
+    "sample", "sample_size", "scheduler", "seed", "self_check", "target_ess", "time_limit", "title", "url",
+    "user_missing", "weight", "workers", "zeros",
 ))  # fmt: skip
 """Names of the options of all commands. Listed here because importing the commands is slow."""
 

@@ -60,12 +60,30 @@ def run_child_here(monkeypatch: Any) -> None:
     """Read SPSS, Stata and SAS files in this process: starting the child costs a second each time."""
     monkeypatch.setattr(statistical_child, "_limit", lambda _: None)
 
-    def run(command: list[str], **given: Any) -> SimpleNamespace:
-        packed = io.BytesIO()
-        with monkeypatch.context() as swapped:
-            swapped.setattr(sys, "stdin", io.StringIO(given["input"].decode()))
-            swapped.setattr(sys, "stdout", SimpleNamespace(buffer=packed))
-            status = statistical_child.main()
-        return SimpleNamespace(returncode=status, stdout=packed.getvalue())
+    class Child:
+        """Answers when the request is complete, as the child does."""
 
-    monkeypatch.setattr("keyhole.data.statistical.subprocess.run", run)
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self.request, self.stdout = io.BytesIO(), io.BytesIO()
+            self.stdin = SimpleNamespace(write=self.request.write, close=self.answer)
+            self.returncode: int | None = None
+
+        def answer(self) -> None:
+            with monkeypatch.context() as swapped:
+                swapped.setattr(sys, "stdin", io.StringIO(self.request.getvalue().decode()))
+                swapped.setattr(sys, "stdout", SimpleNamespace(buffer=self.stdout))
+                self.returncode = statistical_child.main()
+            self.stdout.seek(0)
+
+        def __enter__(self) -> "Child":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def wait(self) -> None:
+            pass
+
+        kill = wait
+
+    monkeypatch.setattr("keyhole.data.statistical.subprocess.Popen", Child)

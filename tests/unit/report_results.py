@@ -19,6 +19,10 @@ class HandMade:
     draws: dict[str, NDArray[np.float64]]
     manifest: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def uniques(self) -> pl.DataFrame:
+        return self.records.filter(pl.col("sample_unique") == 1)
+
 
 @dataclass
 class Observed:

@@ -427,6 +427,141 @@ def test_sqlalchemy_is_an_extra(people, tmp_path, monkeypatch):
         read_microdata("postgresql://localhost/x", "A", options=SourceOptions(query=QUERY))
 
 
+def same_records(one, two):
+    """Whether both read the same records, in the same order."""
+    return one.variables == two.variables and np.array_equal(one.codes, two.codes)
+
+
+@pytest.mark.parametrize("kind", ["sav", "zsav", "dta", "xpt"])
+def test_rows_read_in_parts_are_those_read_at_once(here, people, tmp_path, monkeypatch, kind):
+    source = write(people, tmp_path, kind)
+    expected = read(source, KEYS)
+    monkeypatch.setattr("keyhole.data.statistical.ROWS_AT_ONCE", 7)
+    found = read(source, KEYS)
+    assert found.rows == 120
+    assert same_records(found, expected)
+
+
+@pytest.mark.parametrize("keep", ["keep", "blank"])
+def test_missing_letters_may_occur_in_some_parts_only(here, tmp_path, monkeypatch, keep):
+    answer = pl.Series("A", [1.0, 2.0, None, 1.0] * 10 + ["b", 2.0, "c", None], dtype=pl.Object)
+    frame = pl.DataFrame([answer, pl.Series("B", [1.5, 2.0] * 22)])
+    path = tmp_path / "x.dta"
+    pyreadstat.write_dta(frame, path, missing_user_values={"A": ["b", "c"]})
+    expected = read(str(path), "A,B", user_missing=keep)
+    assert expected.variables[0].categories == (("1", "2", ".b", ".c", BLANK) if keep == "keep" else ("1", "2", BLANK))
+    for rows in (1, 8, 41):
+        monkeypatch.setattr("keyhole.data.statistical.ROWS_AT_ONCE", rows)
+        assert same_records(read(str(path), "A,B", user_missing=keep), expected)
+
+
+def write_parts(frame, folder):
+    """Write a folder of Parquet files, with the notes that other programs leave."""
+    folder.mkdir()
+    for place, part in enumerate(frame.iter_slices(50)):
+        part.write_parquet(folder / f"part-{place}.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-0.parquet.crc").write_bytes(b"crc")
+    return folder
+
+
+def test_a_folder_of_parquet_files_is_one_table(people, tmp_path):
+    expected = read_microdata(people, KEYS)
+    folder = write_parts(people, tmp_path / "people")
+    found = read_microdata(folder, KEYS)
+    assert found.rows == 120
+    assert same_records(found, expected)
+    # A column that is not wanted may differ.
+    people[100:].drop("EDUC").write_parquet(folder / "part-2.parquet")
+    again = read_microdata(folder, "AGE,SEX,REGION")
+    assert same_records(again, read_microdata(people, "AGE,SEX,REGION"))
+    assert again.fingerprint != found.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("part-2.parquet", lambda part: part.drop("EDUC"), "column 'EDUC' is in only one of them"),
+        ("part-2.parquet", lambda part: part.cast({"EDUC": pl.Int64}), "column 'EDUC' has different types"),
+        ("part-2.parquet", lambda part: b"PAR1zzcanaryzz", "part-2.parquet is not a readable Parquet"),
+        ("part-2.parquet", lambda part: b"", "part-2.parquet is empty"),
+        ("people.csv", lambda part: b"AGE\n1\n", "holds 'people.csv', which is not Parquet"),
+    ],
+)
+def test_a_folder_of_other_files_is_refused_in_one_line(people, tmp_path, name, change, message):
+    folder = write_parts(people, tmp_path / "people")
+    content = change(people[100:])
+    if isinstance(content, bytes):
+        (folder / name).write_bytes(content)
+    else:
+        content.write_parquet(folder / name)
+    with pytest.raises(InputError, match=message) as caught:
+        read_microdata(folder, KEYS)
+    assert "\n" not in str(caught.value)
+    assert "zzcanaryzz" not in str(caught.value)
+
+
+def test_a_column_that_no_file_of_a_folder_has_is_named(people, tmp_path):
+    with pytest.raises(InputError, match=r"no column 'AGES' \(did you mean 'AGE'\?\): its columns are AGE, SEX"):
+        read_microdata(write_parts(people, tmp_path / "people"), "AGES,SEX")
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "sqlite+pysqlite"])
+def test_a_database_counts_the_cells(people, tmp_path, dialect):
+    source = write(people, tmp_path, "db").replace("sqlite://", f"{dialect}://")
+    rows = read(source, KEYS)
+    query = "SELECT * FROM people; -- everyone" if dialect == "sqlite" else "SELECT * FROM people -- everyone"
+    found = read_microdata(source, KEYS, options=SourceOptions(query=query.replace(";", ""), count_cells=True))
+    assert found.variables == rows.variables
+    assert np.array_equal(found.cells, rows.cells)
+    assert np.array_equal(found.cell_size, rows.cell_size)
+    assert found.rows == len(rows.cells) < rows.rows
+    assert found.records == rows.records
+    assert found.row_records.sum() == 120
+
+
+def test_counts_of_a_database_give_the_risks_of_its_rows(people, tmp_path):
+    source = write(people, tmp_path, "db")
+    rows, cells = (
+        keyhole.assess(source, KEYS, population=120, query=QUERY, count_cells=counted) for counted in (False, True)
+    )
+    assert (cells.tau1, cells.tau2) == (rows.tau1, rows.tau2)
+    assert cells.records.height == rows.summary["input"]["distinct_cells"]
+    assert cells.records["cell_count"].sum() == 120
+    assert cells.summary["input"]["count"] == "COUNT(*)"
+
+
+@pytest.mark.parametrize(
+    ("query", "keys", "more", "message"),
+    [
+        (QUERY, "AGE,zz", {}, "no column 'zz'"),
+        ("SELECT AGE, AGE FROM people", "AGE", {}, "2 columns named 'AGE'"),
+        ("SELECT 1; SELECT 2", "AGE", {}, "single SELECT"),
+        ("DELETE FROM people", "AGE", {}, "single SELECT"),
+        (QUERY, "AGE,SEX", {"household": "EDUC"}, "`count_cells` goes with neither"),
+    ],
+)
+def test_a_count_in_the_database_is_refused_in_one_line(people, tmp_path, query, keys, more, message):
+    source = write(people, tmp_path, "db")
+    with pytest.raises(InputError, match=message) as caught:
+        read_microdata(source, keys, options=SourceOptions(query=query, count_cells=True), **more)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_cannot_count_its_cells(people, tmp_path):
+    for chosen in (SourceOptions(count_cells=True), SourceOptions(QUERY, count="AGE", count_cells=True)):
+        with pytest.raises(SettingsError, match="`count_cells` needs `query`"):
+            read_microdata(people, KEYS, options=chosen)
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["a", " ", "NA"])])
+def test_texts_that_are_numbered_are_blank_like_others(dtype):
+    frame = pl.DataFrame({"A": pl.Series(["a", " ", "NA", "a", None, "a"]).cast(dtype), "B": [1, 2, 1, 2, 1, 2]})
+    found = read_microdata(frame, "A,B", missing="drop")
+    assert found.row_used.tolist() == [True, False, False, True, False, True]
+    assert found.reading["na"]["found"] == {"A": 1}
+
+
 def test_values_of_any_type_are_read_from_a_database(tmp_path):
     with sqlite3.connect(tmp_path / "x.db") as connection:
         connection.execute("CREATE TABLE people (A)")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.data import BLANK, Microdata, Variable, count_cells, encode, read_codebook, read_microdata
+from keyhole.data import BLANK, Microdata, Variable, count_cells, encode, find_cells, read_codebook, read_microdata
 from keyhole.errors import CodebookError, InputError, KeyholeError
 
 CSV = "AGE,SEX,NAME\n2,m,anna\n10,f,bert\n1,f,anna\n2,,bert\n"
@@ -177,6 +177,9 @@ def test_parquet_called_csv_and_missing_files(tmp_path):
         read_microdata(path, ["A"])
     with pytest.raises(InputError, match="does not exist"):
         read_microdata(tmp_path / "none.csv", ["A"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="is a folder without Parquet files"):
+        read_microdata(tmp_path / "empty", ["A"])
     with pytest.raises(InputError, match="is a folder"):
         read_microdata(tmp_path, ["A"])
 
@@ -265,6 +268,9 @@ def test_count_cells_counts_as_a_dictionary_does(rows, wide):
     assert counts.cell_count.tolist() == [tally[row] for row in rows]
     assert counts.unique_record.tolist() == [i for i, row in enumerate(rows) if tally[row] == 1]
     assert counts.distinct == len(tally)
+    cells, cell = find_cells(codes.T, len(codes))
+    assert [tuple(row) for row in cells.tolist()] == sorted(set(map(tuple, codes.tolist())))
+    assert np.array_equal(cells[cell], codes)
 
 
 @given(st.data())

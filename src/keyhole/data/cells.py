@@ -26,6 +26,7 @@ from keyhole.kernels.state import Records
 WIDEST_KEY = 2**62
 
 Codes = NDArray[np.int32]
+Columns = Sequence[NDArray[Any]] | NDArray[Any]
 Counts = NDArray[np.int64]
 
 
@@ -66,7 +67,7 @@ def encode(microdata: Microdata) -> Records:
     return Records(level[microdata.cell], answer_total[microdata.cell], level_start)
 
 
-def find_cells(columns: Sequence[NDArray[Any]], records: int) -> tuple[Codes, NDArray[np.int32]]:
+def find_cells(columns: Columns, records: int) -> tuple[Codes, NDArray[np.int32]]:
     """Return the distinct cells, int32 (cells, J) in lexicographic order, and the cell of each record, int32 (n,).
 
     columns: the categories of all records on each variable, integers (n,) of any type.
@@ -96,7 +97,7 @@ def count_records(cells: Codes, cell: NDArray[np.int32]) -> CellCounts:
     return CellCounts(agree, cell, np.flatnonzero(alone[cell]), undecided, int(size[blank].sum()))
 
 
-def number_cells(columns: Sequence[NDArray[Any]], records: int) -> Counts:
+def number_cells(columns: Columns, records: int) -> Counts:
     """Return one integer for each record, equal for equal cells and in their lexicographic order."""
     cell = np.zeros(records, dtype=np.int64)
     span = 1

@@ -27,6 +27,7 @@ from keyhole.errors import InputError
 # Limit of CPU time: a constant for the start of the child, and one second for each megabyte.
 CPU_SECONDS = 5
 BYTES_PER_CPU_SECOND = 1_000_000
+ROWS_AT_ONCE = 1_000_000  # the library takes some 50 bytes for each value that it reads
 WALL_PER_CPU = 20  # generous, since the machine may be busy
 
 
@@ -81,6 +82,7 @@ def _run_child(
         "keep": keep,
         "bytes": size,
         "cpu_seconds": cpu_seconds,
+        "rows_at_once": ROWS_AT_ONCE,
     }
     with subprocess.Popen(
         [sys.executable, "-P", str(Path(statistical_child.__file__))],

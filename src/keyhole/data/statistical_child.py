@@ -16,7 +16,6 @@ from typing import Any
 
 UNREADABLE = 3
 VALUES_PER_BYTE = 200
-ROWS_AT_ONCE = 1_000_000  # the library takes some 50 bytes for each value that it reads
 READERS = {".sav": "sav", ".zsav": "sav", ".por": "por", ".dta": "dta", ".xpt": "xport", ".sas7bdat": "sas7bdat"}
 # Formats for which the library can return user-missing values; it always blanks those of the others.
 KEEPS_USER_MISSING = {".sav", ".zsav", ".dta", ".sas7bdat"}
@@ -35,7 +34,9 @@ def main() -> int:
             head: dict[str, Any] = {}
             for frame in _read(pyreadstat, request, head):
                 packed = io.BytesIO()
-                pl.DataFrame([_plain(pl, frame[name]) for name in frame.columns]).write_ipc(packed)
+                pl.DataFrame([_plain(pl, frame[name], name in head["text"]) for name in frame.columns]).write_ipc(
+                    packed
+                )
                 _send(packed.getbuffer())
             _send(json.dumps(head).encode())
         except Exception:
@@ -51,7 +52,7 @@ def _send(part: bytes | memoryview) -> None:
 
 
 def _read(pyreadstat: Any, request: dict[str, Any], head: dict[str, Any]) -> Iterator[Any]:
-    """Yield the wanted columns, ROWS_AT_ONCE rows each time, and fill in the metadata."""
+    """Yield the wanted columns, `rows_at_once` rows each time, and fill in the metadata."""
     reader = getattr(pyreadstat, f"read_{READERS[request['ending']]}")
     options: dict[str, Any] = {"output_format": "polars"}
     keeps = request["ending"] in KEEPS_USER_MISSING
@@ -78,9 +79,10 @@ def _read(pyreadstat: Any, request: dict[str, Any], head: dict[str, Any]) -> Ite
         return
     head.update(_describe(about, present))
     # A .por file does not say how many rows it has, and is read at once.
-    for start in range(0, max(rows, 1), ROWS_AT_ONCE):
-        if rows > ROWS_AT_ONCE:
-            options |= {"row_offset": start, "row_limit": ROWS_AT_ONCE}
+    at_once = request["rows_at_once"]
+    for start in range(0, max(rows, 1), at_once):
+        if rows > at_once:
+            options |= {"row_offset": start, "row_limit": at_once}
         data, observed = reader(request["path"], usecols=present, **options)
         for name in present:
             found = head["letters"].setdefault(name, [])
@@ -104,14 +106,15 @@ def _describe(about: Any, present: list[str]) -> dict[str, Any]:
     }
 
 
-def _plain(pl: Any, column: Any) -> Any:
+def _plain(pl: Any, column: Any, is_text: bool) -> Any:
     """Convert a column of numbers and missing letters (Stata's .a to .z, SAS's .A to .Z) to text, and numbers to four
     bytes where none of them changes.
     """
     if column.dtype == pl.Float64:
         short = column.cast(pl.Float32)
         return short if short.cast(pl.Float64).equals(column) else column
-    if column.dtype != pl.Object:
+    letters_alone = column.dtype == pl.String and not is_text and bool((column.str.len_chars() == 1).all())
+    if column.dtype != pl.Object and not letters_alone:
         return column
     return pl.Series(column.name, [_text(value) for value in column.to_list()], dtype=pl.String)
 

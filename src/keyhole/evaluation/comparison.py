@@ -242,7 +242,7 @@ def _run_ours(name: str, given: Given, settings: Mapping[str, Any], on_progress:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         found = assess(**given.arguments, on_progress=on_progress, **{**settings, **OURS[name].settings})
-    unique = found.records.filter(found.records["sample_unique"] == 1)
+    unique = found.uniques
     return {
         "tau1": Guess(found.tau1.mean, found.tau1.interval),
         "tau2": Guess(found.tau2.mean, found.tau2.interval),

@@ -72,7 +72,7 @@ class Result(Protocol):
     @property
     def manifest(self) -> Mapping[str, Any]: ...
     @property
-    def records(self) -> pl.DataFrame: ...
+    def uniques(self) -> pl.DataFrame: ...
     @property
     def draws(self) -> dict[str, NDArray[np.float64]]: ...
 
@@ -109,7 +109,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         tau2=tau2,
         level=level,
         distributions=draw_distributions(summary, tau, level) if sampled else (),
-        bands=count_bands(result.records, rule),
+        bands=count_bands(result.uniques, rule),
         thresholds=thresholds,
         households=describe_households(blocks.get("households"), rule),
         variables=variables,
@@ -118,7 +118,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         assumptions=_assumptions(summary, kind),
         impossible=impossible,
         comparators=describe_comparators(blocks.get("comparators"), source.sample_uniques),
-        riskiest=list_riskiest(result.records) if internal else (),
+        riskiest=list_riskiest(result.uniques) if internal else (),
         provenance=_provenance(summary, result.manifest, kind),
         glossary=GLOSSARY,
     )

@@ -71,11 +71,10 @@ def average_ranks(values: Floats) -> Floats:
     return ranks
 
 
-def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
-    alone = records["sample_unique"].to_numpy() == 1
+def count_bands(uniques: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
     counts = {}
     for name in ("r1", "r2"):
-        risk = records[name].to_numpy()[alone]
+        risk = uniques[name].to_numpy()
         band = np.searchsorted(BAND_EDGES, risk, side="right") - 1
         counts[name] = np.bincount(band, minlength=len(BAND_EDGES))
     return tuple(
@@ -83,9 +82,9 @@ def count_bands(records: pl.DataFrame, rule: Rule) -> tuple[RiskBand, ...]:
     )
 
 
-def list_riskiest(records: pl.DataFrame) -> tuple[RecordRow, ...]:
+def list_riskiest(uniques: pl.DataFrame) -> tuple[RecordRow, ...]:
     """Return the row numbers and risks of the riskiest records; only for the owner."""
-    alone = records.filter((pl.col("sample_unique") == 1) & pl.col("r1").is_not_null())
+    alone = uniques.filter(pl.col("r1").is_not_null())
     worst = alone.sort(["r1", "r2", "row"], descending=[True, True, False]).head(MOST_RECORDS)
     return tuple(
         RecordRow(found["row"], _risk_text(found, "r1"), _risk_text(found, "r2")) for found in worst.to_dicts()

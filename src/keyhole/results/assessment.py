@@ -4,6 +4,7 @@ import importlib
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
+from keyhole.files import escaped
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
@@ -36,8 +38,6 @@ class Assessment:
         Number of sample uniques that are population uniques.
     tau2 : Measure
         Expected number of correct matches.
-    records : polars.DataFrame
-        One row for each row of the input, as records.csv.
     summary : Summary
         As summary.json; blocks and fields are attributes and items.
     diagnosis : Diagnosis
@@ -52,12 +52,13 @@ class Assessment:
 
     tau1: Measure
     tau2: Measure
-    records: pl.DataFrame
     summary: Summary
     diagnosis: Diagnosis
     draws: dict[str, NDArray[np.float64]]
     profiles: dict[str, NDArray[Any]]
     manifest: dict[str, Any]
+    # The table of records.csv, made when it is needed: it may have too many rows for the memory.
+    _records: pl.LazyFrame
     # The records, for releases that need them; never written, so a loaded folder has none.
     _posterior: Posterior | None = None
 
@@ -73,6 +74,16 @@ class Assessment:
             f"  {self.grade}; model {model['name']}, prior {model['prior']}\n"
             "  see .records, .summary, .what_if(...), .report(path), .save(folder)"
         )
+
+    @cached_property
+    def records(self) -> pl.DataFrame:
+        """One row for each row of the input, as records.csv."""
+        return self._records.collect(engine="streaming")
+
+    @property
+    def uniques(self) -> pl.DataFrame:
+        """The rows of `records` that are sample uniques."""
+        return self._records.filter(pl.col("sample_unique") == 1).collect(engine="streaming")
 
     @property
     def grade(self) -> Grade:
@@ -100,6 +111,11 @@ class Assessment:
         from keyhole.results.folder import write_results
 
         write_results(self, Path(folder))
+
+    def write_records(self, csv: Path, parquet: Path) -> None:
+        """Write the table of the records in a stream: its rows are never all in memory."""
+        self._records.sink_parquet(parquet, engine="streaming")
+        escaped(pl.scan_parquet(parquet, glob=False)).sink_csv(csv, engine="streaming")
 
     def what_if(
         self, drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None

@@ -17,7 +17,7 @@ import polars as pl
 from keyhole._version import __version__
 from keyhole.data import Microdata
 from keyhole.errors import OutputError
-from keyhole.files import LOCK, csv_text, explained, is_own, json_text, locked, sha256, sync, write_text
+from keyhole.files import LOCK, explained, is_own, json_text, locked, sha256, sync, write_text
 from keyhole.kernels.jit import kernel_hash
 from keyhole.report import make_content
 from keyhole.report.render import render
@@ -141,12 +141,12 @@ def load(folder: str | Path) -> Assessment:
         return Assessment(
             tau1=summary.tau1,
             tau2=summary.tau2,
-            records=pl.read_parquet(folder / "records.parquet", glob=False),
             summary=summary,
             diagnosis=summary.convergence.diagnosis,
             draws=draws,
             profiles=profiles,
             manifest={name: value for name, value in manifest.items() if name != "outputs"},
+            _records=pl.read_parquet(folder / "records.parquet", glob=False).lazy(),
         )
     except OSError as error:
         raise OutputError(f"{folder} cannot be read: {error.strerror}.") from None
@@ -168,8 +168,7 @@ def _write_files(assessment: Assessment, staging: Path) -> None:
         (staging / name).touch()
         (staging / name).chmod(0o600)
     (staging / "summary.json").write_text(assessment.summary.to_json(), encoding="utf-8", newline="\n")
-    (staging / "records.csv").write_text(csv_text(assessment.records), encoding="utf-8", newline="\n")
-    assessment.records.write_parquet(staging / "records.parquet")
+    assessment.write_records(staging / "records.csv", staging / "records.parquet")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
     (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8", newline="\n")
     outputs = {name: sha256(staging / name) for name in OUTPUTS}
