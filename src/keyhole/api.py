@@ -246,6 +246,6 @@ def assess(
             microdata, people, chosen, None if zeros is None else fingerprint_rules(zeros), started, seconds
         )
         | {"design": {"weight": weight, "household": household}},
-        _records=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
+        record_table=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
         _posterior=posterior,
     )

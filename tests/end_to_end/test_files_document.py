@@ -18,7 +18,7 @@ CONVERGED_OR_NOT = (0, 3)
 def test_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = re.findall(r"```(console|python)\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(found) == 8
+    assert len(found) == 9
     for language, text in found:
         if language == "python":
             subprocess.run([sys.executable, "-c", text], check=True)
@@ -28,5 +28,5 @@ def test_examples_run(tmp_path, monkeypatch):
             with pytest.raises(SystemExit) as stopped:
                 main([*arguments, *(QUICK if arguments[0] == "assess" else ())])
             assert stopped.value.code in CONVERGED_OR_NOT, line
-    for folder in ("banded", "dropped", "na", "db", "cells"):
+    for folder in ("banded", "dropped", "na", "db", "cells", "counted"):
         assert (tmp_path / "country" / folder / "summary.json").exists()

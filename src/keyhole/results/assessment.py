@@ -13,7 +13,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.errors import KeyholeError
-from keyhole.files import escaped
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
@@ -58,7 +57,7 @@ class Assessment:
     profiles: dict[str, NDArray[Any]]
     manifest: dict[str, Any]
     # The table of records.csv, made when it is needed: it may have too many rows for the memory.
-    _records: pl.LazyFrame
+    record_table: pl.LazyFrame
     # The records, for releases that need them; never written, so a loaded folder has none.
     _posterior: Posterior | None = None
 
@@ -78,12 +77,12 @@ class Assessment:
     @cached_property
     def records(self) -> pl.DataFrame:
         """One row for each row of the input, as records.csv."""
-        return self._records.collect(engine="streaming")
+        return self.record_table.collect(engine="streaming")
 
     @property
     def uniques(self) -> pl.DataFrame:
         """The rows of `records` that are sample uniques."""
-        return self._records.filter(pl.col("sample_unique") == 1).collect(engine="streaming")
+        return self.record_table.filter(pl.col("sample_unique") == 1).collect(engine="streaming")
 
     @property
     def grade(self) -> Grade:
@@ -111,11 +110,6 @@ class Assessment:
         from keyhole.results.folder import write_results
 
         write_results(self, Path(folder))
-
-    def write_records(self, csv: Path, parquet: Path) -> None:
-        """Write the table of the records in a stream: its rows are never all in memory."""
-        self._records.sink_parquet(parquet, engine="streaming")
-        escaped(pl.scan_parquet(parquet, glob=False)).sink_csv(csv, engine="streaming")
 
     def what_if(
         self, drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None

@@ -17,7 +17,7 @@ import polars as pl
 from keyhole._version import __version__
 from keyhole.data import Microdata
 from keyhole.errors import OutputError
-from keyhole.files import LOCK, explained, is_own, json_text, locked, sha256, sync, write_text
+from keyhole.files import LOCK, escaped, explained, is_own, json_text, locked, sha256, sync, write_text
 from keyhole.kernels.jit import kernel_hash
 from keyhole.report import make_content
 from keyhole.report.render import render
@@ -146,7 +146,7 @@ def load(folder: str | Path) -> Assessment:
             draws=draws,
             profiles=profiles,
             manifest={name: value for name, value in manifest.items() if name != "outputs"},
-            _records=pl.read_parquet(folder / "records.parquet", glob=False).lazy(),
+            record_table=pl.read_parquet(folder / "records.parquet", glob=False).lazy(),
         )
     except OSError as error:
         raise OutputError(f"{folder} cannot be read: {error.strerror}.") from None
@@ -162,13 +162,19 @@ def replace_report(folder: Path, page: str) -> None:
     write_text(json_text(manifest), folder / MANIFEST)
 
 
+def write_records(table: pl.LazyFrame, csv: Path, parquet: Path) -> None:
+    """Write the table of the records in a stream: its rows are never all in memory."""
+    table.sink_parquet(parquet, engine="streaming")
+    escaped(pl.scan_parquet(parquet, glob=False)).sink_csv(csv, engine="streaming")
+
+
 def _write_files(assessment: Assessment, staging: Path) -> None:
     for name in (*OUTPUTS, MANIFEST):
         # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
         (staging / name).touch()
         (staging / name).chmod(0o600)
     (staging / "summary.json").write_text(assessment.summary.to_json(), encoding="utf-8", newline="\n")
-    assessment.write_records(staging / "records.csv", staging / "records.parquet")
+    write_records(assessment.record_table, staging / "records.csv", staging / "records.parquet")
     write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
     (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8", newline="\n")
     outputs = {name: sha256(staging / name) for name in OUTPUTS}
