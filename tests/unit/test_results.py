@@ -116,6 +116,17 @@ def test_what_a_killed_run_left_is_ours(assessment, tmp_path):
         check_output(folder)
 
 
+def test_saving_never_makes_the_whole_table(assessment, tmp_path, monkeypatch):
+    """It may have more rows than fit in memory: it is written in a stream, and the report needs the uniques only."""
+    expected = assessment.record_table.collect()
+    whole = property(lambda _: pytest.fail("the table was made"))
+    monkeypatch.setattr(keyhole.Assessment, "records", whole)
+    assessment.save(tmp_path / "risk")
+    assert pl.read_parquet(tmp_path / "risk" / "records.parquet").equals(expected)
+    assert (tmp_path / "risk" / "records.csv").read_text() == expected.write_csv()
+    assert assessment.uniques.equals(expected.filter(pl.col("sample_unique") == 1))
+
+
 def test_folders_above_are_made(assessment, tmp_path):
     assessment.save(tmp_path / "a" / "b" / "r")
     assert keyhole.load(tmp_path / "a" / "b" / "r").tau1.mean == 2
