@@ -1,14 +1,17 @@
 """Suggestions: planted gaps are found, chance gaps are not, and the file can be read back."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
-from keyhole.data import Microdata, Variable, find_cells
+from keyhole.data import BLANK, Microdata, Variable, find_cells
+from keyhole.errors import RulesError
 from keyhole.zeros import check_zeros, format_suggestions, read_zeros, suggest_zeros
-from keyhole.zeros.suggest import _fit, find_threshold
+from keyhole.zeros.suggest import _fit, _Limit, find_threshold
 
 LEVELS = (3, 4, 2, 3)
 VARIABLES = tuple(
@@ -44,18 +47,80 @@ def test_planted_gaps_are_found_and_joined(rng: np.random.Generator) -> None:
     assert {item.variables for item in only_pairs.items} == {("A", "B")}
 
 
-def test_the_file_is_marked_and_can_be_read_back(rng: np.random.Generator, tmp_path: Path) -> None:
+def test_the_file_has_no_effect_until_a_person_edits_it(rng: np.random.Generator, tmp_path: Path) -> None:
     codes = independent(rng, 4000)
     data = make_data(codes[~((codes[:, 0] == 1) & (codes[:, 1] == 0))])
     found = suggest_zeros(data)
     text = format_suggestions(found)
     assert text.count("SUGGESTION 1, to be confirmed by a person") == 1
-    assert yaml.safe_load(text) == {"impossible": [{"A": ["1"], "B": ["0"]}]}
+    assert yaml.safe_load(text) == {"impossible": None}
     path = tmp_path / "suggested.yaml"
     path.write_text(text)
+    assert read_zeros(path, VARIABLES).impossible_cells == 0
+    accepted = text.replace("# - {", "- {")
+    assert yaml.safe_load(accepted) == {"impossible": [{"A": ["1"], "B": ["0"]}]}
+    path.write_text(accepted)
     zeros = read_zeros(path, VARIABLES)
     assert zeros.impossible_cells == 6
     assert len(check_zeros(zeros, data)[1]) == 0
+
+
+def test_suggestions_that_rest_on_blanks_are_apart(rng: np.random.Generator, tmp_path: Path) -> None:
+    """B is a question that those with A = 1 skip, and nobody else; and nobody with A = 1 has D = 0."""
+    codes = independent(rng, 4000)
+    codes[:, 1] = np.where(codes[:, 0] == 1, 3, codes[:, 1] % 3)
+    codes = codes[~((codes[:, 0] == 1) & (codes[:, 3] == 0))]
+    skipped = Variable("B", ("0", "1", "2", BLANK), ("b0", "b1", "b2", "(blank)"))
+    variables = (VARIABLES[0], skipped, *VARIABLES[2:])
+    found = suggest_zeros(replace(make_data(codes), variables=variables))
+    assert [item.blanks for item in found.items] == [()] * 2 + [("B",)] * 2
+    assert {item.variables for item in found.items if not item.blanks} == {("A", "B"), ("A", "D")}
+    assert all(BLANK not in codes for item in found.items if not item.blanks for codes in item.categories)
+    text = format_suggestions(found)
+    assert text.count("(blank: B)") == 2
+    assert text.index("SUGGESTION 2,") < text.index("THESE REST ON BLANK ANSWERS") < text.index("SUGGESTION 3,")
+    path = tmp_path / "suggested.yaml"
+    path.write_text(text.replace("# - {", "- {"))
+    assert yaml.safe_load(path.read_text())["impossible"][2]["B"] == ["(blank)"]
+    assert len(read_zeros(path, variables).rules) == 4
+
+
+def test_how_many_people_a_suggestion_could_leave_out(rng: np.random.Generator) -> None:
+    """The limit follows from the chance of missing all of so many people, and is one for all suggestions."""
+    codes = independent(rng, 2000)
+    data = make_data(codes[~((codes[:, 0] == 1) & (codes[:, 1] == 0))])
+    records, population = data.records, 40_000
+    found = suggest_zeros(data, population=population)
+    [item] = found.items
+    people = round(item.share * population)
+
+    def missed(count: int) -> float:
+        return math.exp(sum(math.log1p(-records / (population - i)) for i in range(count)))
+
+    # One cell of all that were tested, at half of 5 %.
+    assert missed(people + 1) * found.tested <= 0.025
+    assert missed(people - 5) * found.tested > 0.025
+    assert f"at most {people:,} of 40,000 people" in format_suggestions(found)
+    [unknown] = suggest_zeros(data).items
+    assert unknown.share == pytest.approx(math.log(found.tested / 0.025) / records)
+    assert suggest_zeros(data, population=records).items[0].share == 0.0
+    with pytest.raises(RulesError, match=r"`population` is 10, and the file has [0-9,]+ records"):
+        suggest_zeros(data, population=10)
+
+
+@pytest.mark.parametrize("joined", [1, 3, 40])
+def test_the_limit_holds_for_what_chance_selects(rng: np.random.Generator, joined: int) -> None:
+    """Of many rare combinations, those of which no one is sampled have more people than the limit in few samples."""
+    cells, population, records = 400, 20_000, 1_000
+    limit = _Limit(tested=cells, boxes=math.comb(cells, joined), records=records, population=population)
+    size = rng.integers(0, 100, cells)
+    size[-1] += population - size.sum()
+    exceeded = 0
+    for _ in range(300):
+        drawn = rng.multivariate_hypergeometric(size, records)
+        empty = np.sort(size[drawn == 0])[::-1]
+        exceeded += empty[:joined].sum() > limit.share(joined) * population
+    assert exceeded <= 300 * 0.05
 
 
 def test_no_suggestions_make_an_empty_rules_file(tmp_path: Path) -> None:

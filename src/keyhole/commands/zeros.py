@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.commands import Group
-from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, add, choose_source, take_reading
-from keyhole.commands.screen import print_json, print_na, print_table
+from keyhole.commands.flags import (
+    CELLS,
+    CODEBOOK,
+    DATABASE,
+    IDENTIFIER,
+    JSON,
+    POPULATION,
+    add,
+    choose_source,
+    take_reading,
+)
+from keyhole.commands.screen import print_json, print_na, print_table, print_text
 from keyhole.words import first_few, percent, plural
 
 if TYPE_CHECKING:
@@ -63,8 +73,8 @@ def check(rules: Path, as_json: bool, **options: Any) -> int:
 
 
 @command.command("suggest")
-@add(DATA)
-@click.option("--out", type=click.Path(path_type=Path), help="Write the rules to this file, not to the screen.")
+@add(DATA, POPULATION)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the file here, not to the screen.")
 @click.option(
     "--false-discovery",
     type=click.FloatRange(0.0, 1.0),
@@ -79,11 +89,12 @@ def check(rules: Path, as_json: bool, **options: Any) -> int:
     show_default=True,
     help="Consider combinations of up to this many variables.",
 )
-def suggest(out: Path | None, false_discovery: float, order: str, **options: Any) -> int:
+def suggest(out: Path | None, false_discovery: float, order: str, population: int | None, **options: Any) -> int:
     """Suggest rules for FILE: combinations that no record has and that chance does not explain.
 
-    A person has to confirm each one: rare is not impossible. Entries left in the file count as rules, so delete
-    those that you cannot confirm before you give the file to `assess --zeros`.
+    Each is a comment in the file that is written, and has no effect until a person turns it into a rule by removing
+    the "# " before it: rare is not impossible. With --population each says how many people it could leave out if it
+    is wrong. Those that rest on blank answers come last, apart from the others.
 
     \b
     Example:
@@ -95,15 +106,19 @@ def suggest(out: Path | None, false_discovery: float, order: str, **options: Any
 
     if out is not None and out.exists():
         raise OutputError(f"{out} exists, and may hold rules that somebody has confirmed: choose another with `out`.")
-    found = suggest_zeros(_read(**options), false_discovery=false_discovery, order=3 if order == "3" else 2)
+    data = _read(**options)
+    found = suggest_zeros(data, false_discovery, order=3 if order == "3" else 2, population=population)
     text = format_suggestions(found)
     if out is None:
         click.echo(text, nl=False)
     else:
         write_text(text, out)
-        click.echo(
-            f"{plural(len(found.items), 'suggestion')} in {out}. Every entry in it counts as a rule: read each, and "
-            "delete those that describe people who could exist. A wrong rule makes the file look safer than it is."
+        blank = sum(bool(item.blanks) for item in found.items)
+        print_text(
+            f"{plural(len(found.items), 'suggestion')} in {out}"
+            + (f", of which {blank:,} rest{'s' if blank == 1 else ''} on blank answers (listed last)" if blank else "")
+            + ". None has an effect yet. Read each; where such a person cannot exist, remove the '# ' before its "
+            "'- {'. A wrong rule makes the file look safer than it is."
         )
     if found.skipped:
         sets = plural(len(found.skipped), "set")

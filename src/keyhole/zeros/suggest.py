@@ -4,8 +4,18 @@ The expected count of a pair of categories is n_x n_y / n under independence. Th
 two-way margins under no three-way interaction (iterative proportional fitting); triples are tested only if each pair of
 them occurs. A cell with expected count e is empty with probability at most about exp(-e). Of all cells of all margins,
 those are kept that pass the Benjamini-Yekutieli procedure, which bounds the expected share of false discoveries under
-any dependence. A gap that chance does not explain need not be impossible: a person has to confirm each suggestion in
-the YAML file, which `read_zeros` reads.
+any dependence. A gap that chance does not explain need not be impossible: in the YAML file, which `read_zeros` reads,
+suggestions are comments until a person turns one into a rule.
+
+How many people of the population such a rule would have to leave out at most, if it is wrong: D people with a
+combination all escape a sample of n of N with probability prod_{i<D} (N - n - i) / (N - i) <= (1 - n/N)^D. That is
+below delta / m when D > log(m / delta) / -log(1 - n/N), so at confidence 1 - delta none of m empty combinations has
+more people, however they were chosen from the m. A suggestion joins k of T tested cells, and is one of B boxes that
+could be made of the categories; with delta halved between the two bounds, D is at most the smaller of
+k log(2 T / delta) and log(2 B / delta), divided by -log(1 - n/N), which is about n/N.
+
+A suggestion rests on blanks if one of its categories is the blank answer. Blanks come from how a questionnaire was
+filled in, not from what people can be; so these are joined and listed apart.
 """
 
 import itertools
@@ -18,12 +28,15 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from keyhole.data import Microdata
+from keyhole.data import BLANK, Microdata
+from keyhole.errors import RulesError
+from keyhole.words import number, percent
 from keyhole.zeros.boxes import Box, admitted, confine, fixed_variables, make_grid, merge
-from keyhole.zeros.vocabulary import describe_box
+from keyhole.zeros.vocabulary import BLANK_WORD, describe_box
 
 MARGIN_LIMIT = 1_000_000  # cells; larger margins are skipped
 FIT_ROUNDS = 50
+DELTA = 0.05  # probability that some suggestion stands for more people than its bound
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,8 @@ class Suggestion:
 
     variables, categories: the rule, by codes; words: the rule in words; expected: expected number of records.
     margin_cells: number of cells joined into the rule; chance: the largest probability that one of them is empty.
+    share: upper 95 % limit of the share of the population that the rule would leave out, for all suggestions together.
+    blanks: the variables whose blank answer is part of the combination.
     """
 
     variables: tuple[str, ...]
@@ -40,6 +55,8 @@ class Suggestion:
     expected: float
     margin_cells: int
     chance: float
+    share: float
+    blanks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,7 +65,7 @@ class Suggestions:
 
     tested: number of tested cells of margins; records: number of records of the file.
     false_discovery: bound of the expected share of false discoveries.
-    skipped: sets of variables whose margin is too large.
+    skipped: sets of variables whose margin is too large; population: number of people, None if it is not known.
     """
 
     items: tuple[Suggestion, ...]
@@ -56,6 +73,7 @@ class Suggestions:
     records: int
     false_discovery: float
     skipped: tuple[tuple[str, ...], ...]
+    population: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +86,35 @@ class _Margin:
     tested: int
 
 
-def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3) -> Suggestions:
-    """Find unexplained gaps in the two-way and, with order 3, the three-way margins."""
+def suggest_zeros(
+    microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3, population: int | None = None
+) -> Suggestions:
+    """Find unexplained gaps in the two-way and, with order 3, the three-way margins.
+
+    Parameters
+    ----------
+    microdata
+        The records on the key variables.
+    false_discovery
+        Bound of the expected share of suggestions that are due to chance.
+    order
+        Consider combinations of up to this many variables.
+    population
+        Number of people from whom the records were sampled, for the number of people behind each suggestion.
+
+    Returns
+    -------
+    Suggestions
+        Those without blanks first, each kind by decreasing expected number of records.
+
+    Raises
+    ------
+    RulesError
+        If the population is smaller than the number of records.
+    """
+    records = microdata.records
+    if population is not None and population < records:
+        raise RulesError(f"`population` is {population:,}, and the file has {records:,} records: correct one of them.")
     microdata = replace(microdata, cells=np.asfortranarray(microdata.cells))
     margins = []
     skipped = []
@@ -84,9 +129,31 @@ def suggest_zeros(microdata: Microdata, false_discovery: float = 0.01, order: Li
     tested = sum(margin.tested for margin in margins)
     expected = np.concatenate([np.empty(0), *(margin.expected for margin in margins)])
     threshold = find_threshold(np.exp(-expected), tested, false_discovery)
-    found = [item for margin in margins for item in _join_cells(microdata, margin, threshold)]
-    found.sort(key=lambda item: (-item.expected, item.words))
-    return Suggestions(tuple(found), tested, microdata.records, false_discovery, tuple(skipped))
+    boxes = sum(math.prod(2 ** microdata.levels[j] - 1 for j in margin.variables) for margin in margins)
+    limit = _Limit(tested, boxes, records, population)
+    found = [item for margin in margins for item in _join_cells(microdata, margin, threshold, limit)]
+    found.sort(key=lambda item: (bool(item.blanks), -item.expected, item.words))
+    return Suggestions(tuple(found), tested, records, false_discovery, tuple(skipped), population)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """The bound at the head of this file. tested: T; boxes: B."""
+
+    tested: int
+    boxes: int
+    records: int
+    population: int | None
+
+    def share(self, cells: int) -> float:
+        """Return the upper limit for this many joined cells, as a share of the population."""
+        needed = min(cells * math.log(2 * self.tested / DELTA), math.log(2 * self.boxes / DELTA))
+        if self.population is None:  # one so large that drawing people from it does not change it
+            return min(needed / self.records, 1.0)
+        if self.population == self.records:
+            return 0.0
+        people = math.floor(needed / -math.log1p(-self.records / self.population))
+        return min(people, self.population - self.records) / self.population
 
 
 def find_threshold(chance: NDArray[np.float64], tested: int, false_discovery: float) -> float:
@@ -155,53 +222,95 @@ def _collect(
     return _Margin(tuple(variables), np.argwhere(empty), expected[empty], int(eligible.sum()))
 
 
-def _join_cells(microdata: Microdata, margin: _Margin, threshold: float) -> Iterator[Suggestion]:
-    """Join the significant cells of a margin into rules with sets of categories."""
+def _join_cells(microdata: Microdata, margin: _Margin, threshold: float, limit: _Limit) -> Iterator[Suggestion]:
+    """Join the significant cells of a margin into rules with sets of categories, those with blanks apart."""
     grid = make_grid(microdata.levels)
     chance = np.exp(-margin.expected)
-    cells: dict[Box, tuple[float, float]] = {}
+    groups: dict[tuple[str, ...], dict[Box, tuple[float, float]]] = {}
     for i in np.flatnonzero(chance <= threshold):
         box = grid.full
+        blanks = []
         for j, x in zip(margin.variables, margin.index[i], strict=True):
             box &= confine(grid, j, [int(x)])
-        cells[box] = (float(margin.expected[i]), float(chance[i]))
-    for box in merge(grid, cells):
-        inside = [values for cell, values in cells.items() if cell & ~box == 0]
-        fixed = [(microdata.variables[j], admitted(grid, box, j)) for j in fixed_variables(grid, box)]
-        yield Suggestion(
-            variables=tuple(variable.name for variable, _ in fixed),
-            categories=tuple(tuple(variable.categories[x] for x in chosen) for variable, chosen in fixed),
-            words=describe_box(microdata.variables, grid, box),
-            expected=sum(expected for expected, _ in inside),
-            margin_cells=len(inside),
-            chance=max(chance for _, chance in inside),
-        )
+            if microdata.variables[j].categories[int(x)] == BLANK:
+                blanks.append(microdata.variables[j].name)
+        groups.setdefault(tuple(blanks), {})[box] = (float(margin.expected[i]), float(chance[i]))
+    for with_blank, cells in groups.items():
+        for box in merge(grid, cells):
+            inside = [values for cell, values in cells.items() if cell & ~box == 0]
+            fixed = [(microdata.variables[j], admitted(grid, box, j)) for j in fixed_variables(grid, box)]
+            yield Suggestion(
+                variables=tuple(variable.name for variable, _ in fixed),
+                categories=tuple(tuple(variable.categories[x] for x in chosen) for variable, chosen in fixed),
+                words=describe_box(microdata.variables, grid, box),
+                expected=sum(expected for expected, _ in inside),
+                margin_cells=len(inside),
+                chance=max(chance for _, chance in inside),
+                share=limit.share(len(inside)),
+                blanks=with_blank,
+            )
 
 
 _HEAD = """\
-# SUGGESTIONS, not rules: combinations that no record has, although the margins make them expected.
-# A gap in a sample does not prove that a combination is impossible. For each entry: keep it (and delete
-# the word SUGGESTION) if such a person cannot exist; delete the entry if one can.
+# SUGGESTIONS, not rules: combinations that no record of the file has, although
+# the counts of their parts make some expected.
+# Each is a comment, and none has an effect. If such a person cannot exist, turn
+# the suggestion into a rule: remove the "# " before its "- {{". Leave the others:
+# a rule that real people break makes the file look safer than it is.
+# {found} found in {tested} combinations of two or three keys; at most
+# {false_discovery} of them are expected to be gaps by chance. Rare is not impossible.
+#
+# How wrong could a rule be? A sample can miss all of a few people. "At most" is
+# the largest number of such people that it misses with a probability of 5 %, for
+# all suggestions together: if the rule is wrong, up to that many are left out.
+impossible:
+"""
+_BLANKS = """
+  # ---------------------------------------------------------------------------
+  # THESE REST ON BLANK ANSWERS. A blank says how a questionnaire was filled in
+  # (a question that was skipped, or not answered), and anyone may leave an answer
+  # blank. Accept one only if the questionnaire itself excludes it.
+  # ---------------------------------------------------------------------------
 """
 
 
 def format_suggestions(suggestions: Suggestions) -> str:
-    head = _HEAD + (
-        f"# {len(suggestions.items)} found in {suggestions.tested:,} cells of two-way and three-way margins; "
-        f"at most {suggestions.false_discovery:.0%}\n# are expected to be chance; rare is not impossible.\n"
+    text = _HEAD.format(
+        found=len(suggestions.items),
+        tested=f"{suggestions.tested:,}",
+        false_discovery=f"{suggestions.false_discovery:.0%}",
     )
-    if not suggestions.items:
-        return head + "impossible: []\n"
-    entries = [_format_entry(number, item) for number, item in enumerate(suggestions.items, start=1)]
-    return head + "impossible:\n" + "".join(entries)
+    before = False
+    for place, item in enumerate(suggestions.items, start=1):
+        text += _BLANKS if item.blanks and not before else ""
+        before = bool(item.blanks)
+        text += _format_entry(place, item, suggestions)
+    return text
 
 
-def _format_entry(number: int, item: Suggestion) -> str:
+def _format_entry(place: int, item: Suggestion, suggestions: Suggestions) -> str:
     words = "".join(character if character.isprintable() else "?" for character in item.words)
-    rule = {name: list(codes) for name, codes in zip(item.variables, item.categories, strict=True)}
+    rule = {
+        name: [code if code != BLANK else BLANK_WORD for code in codes]
+        for name, codes in zip(item.variables, item.categories, strict=True)
+    }
     text = yaml.safe_dump(rule, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    blank = f" (blank: {', '.join(item.blanks)})" if item.blanks else ""
     return (
-        f"  # SUGGESTION {number}, to be confirmed by a person: {words}\n"
-        f"  # 0 observed, {item.expected:.1f} expected\n"
-        f"  - {text.strip()}\n"
+        f"\n  # SUGGESTION {place}, to be confirmed by a person{blank}: nobody has\n"
+        f"  #   {words}\n"
+        f"  # {_describe_size(item, suggestions)}\n"
+        f"  # - {text.strip()}\n"
+    )
+
+
+def _describe_size(item: Suggestion, suggestions: Suggestions) -> str:
+    """Say how many such records, and people, would be expected, and how many people the sample may have missed."""
+    found = f"0 of {suggestions.records:,} records, {number(item.expected)} expected; "
+    if suggestions.population is None:
+        return f"{found}if wrong, at most {percent(item.share)} of the population"
+    people = item.expected * suggestions.population / suggestions.records
+    return (
+        f"{found}if wrong, at most {round(item.share * suggestions.population):,} of {suggestions.population:,} people "
+        f"({number(people)} expected)"
     )
