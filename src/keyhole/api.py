@@ -64,6 +64,11 @@ def read_rules(zeros: RuleSource, microdata: Microdata) -> Zeros:
     return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
 
 
+def name_of(source: Any) -> str | None:
+    """Return a path or an address as it was given; None for values, whose run has no command."""
+    return str(source) if isinstance(source, str | Path) else None
+
+
 def fingerprint_rules(zeros: RuleSource) -> str:
     """Return the SHA-256 of a file of rules, or of rules given as values."""
     return (
@@ -245,7 +250,22 @@ def assess(
         manifest=make_manifest(
             microdata, people, chosen, None if zeros is None else fingerprint_rules(zeros), started, seconds
         )
-        | {"design": {"weight": weight, "household": household}},
+        | {
+            "design": {"weight": weight, "household": household},
+            "asked": {
+                "file": name_of(source),
+                "query": query,
+                "keys": keys if isinstance(keys, str) else ",".join(keys),
+                "population": given,
+                "fraction": fraction if given is None and weight is None else None,
+                "codebook": name_of(codebook),
+                "zeros": name_of(zeros),
+                "allow_identifier": list(allow_identifier),
+                "na": None if na is None else list(na),
+                "drop_contradictions": drop_contradictions,
+                "self_check": self_check,
+            },
+        },
         record_table=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
         _posterior=posterior,
     )

@@ -2,7 +2,10 @@
 
 import difflib
 import math
+import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -141,6 +144,11 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Join the words of a command for the shell of this system."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def clean_name(name: object) -> str:

@@ -218,6 +218,8 @@ MANIFEST = {
     "python": "3.11.7",
     "libraries": {"numpy": "2.4.6", "polars": "2.1.0"},
     "finished": "2026-11-16T02:52:22+00:00",
+    "population": 953_076,
+    "asked": {"file": "private/survey.csv", "keys": ",".join(KEYS), "population": 953_076, "out": "private/risk"},
 }
 
 

@@ -132,6 +132,7 @@ def command(
                 checkpoint=folder / CHECKPOINT,
                 **given({**options, "population": population, "fraction": fraction}),
             )
+        assessment.manifest["asked"]["out"] = str(folder)
         assessment.save(folder)
     summary = assessment.summary
     if as_json:

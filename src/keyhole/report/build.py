@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from keyhole.report.asked import Asked
 from keyhole.report.check import describe_check
 from keyhole.report.content import Content, Count, Estimate, Kind, Rule, Term, count_exactly, count_safely
 from keyhole.report.convergence import describe_convergence
@@ -94,13 +95,17 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     variables = describe_variables(blocks.get("attribution"), kind, rule)
     thresholds = describe_thresholds(blocks.get("thresholds"), kind, source.sample_uniques, rule)
     check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
-    convergence = describe_convergence(summary["convergence"], result.draws, sampled)
+    asked = Asked(result.manifest, internal)
+    convergence = describe_convergence(summary["convergence"], result.draws, sampled, asked.resume())
     impossible = describe_impossible(summary["zeros"], kind, rule)
     tau1, tau2 = tau.values()
-    verdict = make_verdict(source, tau1, tau2, level, everybody, convergence, variables, thresholds, check, impossible)
+    verdict = make_verdict(
+        source, tau1, tau2, level, everybody, convergence, variables, thresholds, check, impossible, asked.suggest()
+    )
     return Content(
         kind=kind,
         title=clean_name(title or TITLE),
+        about=_about(result.manifest, asked, kind),
         version=str(summary["version"]),
         made=_moment(result.manifest),
         verdict=verdict,
@@ -126,6 +131,16 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
 
 def _estimate(block: Mapping[str, Any], sampled: bool, uniques: Count) -> Estimate:
     return estimate(block) if sampled else Estimate(None, None, None, uniques.text)
+
+
+def _about(manifest: Mapping[str, Any], asked: Asked, kind: Kind) -> tuple[tuple[str, str], ...]:
+    """Return what the report is of, from when, and for whom."""
+    rows = (
+        ("File", asked.name),
+        ("Assessed", _moment(manifest)),
+        ("For", "whoever decides about the release" if kind == "safe" else "the owner of the data only"),
+    )
+    return tuple((name, value) for name, value in rows if value)
 
 
 def _moment(manifest: Mapping[str, Any]) -> str:

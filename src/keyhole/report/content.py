@@ -221,8 +221,8 @@ class ChainGroup:
 class Convergence:
     """Whether chains from different starts agree.
 
-    grade: converged, usable, not converged; pooled: whether there is one estimate of all chains; command: the options
-    that continue a run that ran out of time.
+    grade: converged, usable, not converged; pooled: whether there is one estimate of all chains; command: what
+    continues a run that ran out of time.
     """
 
     grade: str
@@ -277,10 +277,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Content:
-    """All content of a report. None and empty: not computed in this run."""
+    """All content of a report. None and empty: not computed in this run; about: what it is of, from when, for whom."""
 
     kind: Kind
     title: str
+    about: tuple[tuple[str, str], ...]
     version: str
     made: str
     verdict: Verdict

@@ -9,7 +9,6 @@ from keyhole.risk.advice import Verdict, describe_remedy
 from keyhole.words import decimals, enumerate_words, interval_words, percent, plural
 
 CERTAIN = "No sampling was needed: the answer follows from the file itself."
-RESUME = "--resume --time-limit 30m"
 QUANTITIES = {
     "log_likelihood": "the log-likelihood",
     "effective_profiles": "the effective number of profiles",
@@ -33,8 +32,11 @@ AT_LEAST = ("ess_bulk", "ess_tail", "known")
 PLACES = {"ess_bulk": 0, "ess_tail": 0, "drift": 1}
 
 
-def describe_convergence(block: Block, draws: Draws, sampled: bool) -> Convergence:
-    """Describe the verdict on the chains, every condition, and the pictures of the chains."""
+def describe_convergence(block: Block, draws: Draws, sampled: bool, resume: str | None = None) -> Convergence:
+    """Describe the verdict on the chains, every condition, and the pictures of the chains.
+
+    resume: the command that continues the run.
+    """
     gates = tuple(_gate(gate) for gate in block.get("gates", ()))
     groups = block.get("groups") or ()
     envelope = block.get("envelope")
@@ -46,7 +48,7 @@ def describe_convergence(block: Block, draws: Draws, sampled: bool) -> Convergen
         sentence=_sentence(block, gates) if sampled else CERTAIN,
         message=message(block["message"]) if sampled else CERTAIN,
         remedy=message(describe_remedy(Verdict(**block["verdict"]))),
-        command=RESUME if block.get("stopped") == "time" and not block["converged"] else None,
+        command=resume if block.get("stopped") == "time" and not block["converged"] else None,
         gates=gates,
         groups=tuple(map(_group, groups)) if len(groups) > 1 else (),
         envelope=_envelope(envelope) if envelope else None,

@@ -15,6 +15,10 @@ from keyhole.words import enumerate_words, number, one_in, percent
 
 NAMED = 6
 UNDECIDED = " Blank values leave open whether further records are alone; these numbers exclude them (see Assumptions)."
+AGAIN = Step(
+    "Then assess the changed file again.",
+    "Rows and their risks are in records.csv of the result folder, which is for the owner only.",
+)
 WORTH_WHILE = 0.1
 """A variable is named as a cause when leaving it out lowers tau1 by at least this share."""
 
@@ -30,16 +34,19 @@ def make_verdict(
     thresholds: tuple[Threshold, ...],
     check: ModelCheck | None,
     impossible: Impossible,
+    suggest: str | None,
 ) -> Verdict:
-    """Put the result into words. everybody: the sample is the whole population."""
+    """Put the result into words. everybody: the sample is the whole population; suggest: the command for rules."""
     sentence, matches = _sentences(source, tau1, tau2, everybody, convergence)
-    steps = _steps_before(source, convergence, check, impossible)
+    rules = [] if impossible.given or len(source.keys) < 2 else [_state_rules(check, suggest)]
+    missing = check is not None and not check.ok
+    steps = [*_steps_before(convergence, check), *(rules if missing else [])]
     if not convergence.pooled:
         steps.append(Step("Then read this list again.", "It will show what to decide, and what could be changed."))
     elif source.sample_uniques.value == 0:
         steps.append(Step("Nothing has to be done about these keys.", "Consider other keys an intruder could know."))
     else:
-        steps += _steps_after(tau1, variables, thresholds)
+        steps += [*_steps_after(tau1, variables, thresholds), *([] if missing or everybody else rules), AGAIN]
     return Verdict(
         sentence=sentence,
         matches=matches,
@@ -127,64 +134,73 @@ def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _steps_before(
-    source: Source, convergence: Convergence, check: ModelCheck | None, impossible: Impossible
-) -> list[Step]:
+def _steps_before(convergence: Convergence, check: ModelCheck | None) -> list[Step]:
     """What to do before the number is used."""
     steps = []
     if not convergence.pooled:
-        how = "The same command with these options continues this run:" if convergence.command else convergence.remedy
+        how = "This command continues the run:" if convergence.command else convergence.remedy
         steps.append(Step("Run longer before deciding anything.", how, convergence.command))
     if check is not None and not check.ok:
         steps.append(
             Step("Find out why the model does not fit.", "Often, combinations that cannot exist were not excluded.")
         )
-    if not impossible.given and len(source.keys) > 1:
-        steps.append(
-            Step(
-                "State which combinations cannot exist, such as a married child.",
-                "Without these rules the model overestimates uniqueness. This command suggests some:",
-                "keyhole zeros suggest FILE",
-            )
-        )
     return steps
 
 
+def _state_rules(check: ModelCheck | None, suggest: str | None) -> Step:
+    """Advise to state rules; how urgent that is depends on whether the model fits without them."""
+    how = (
+        "The model fits this file without such rules, so little may change; but without them it may overstate the risk."
+        if check is not None and check.ok
+        else "Without these rules the model overestimates uniqueness."
+    )
+    command = " This command suggests some:" if suggest else ""
+    return Step("State which combinations cannot exist, such as a married child.", how + command, suggest)
+
+
 def _steps_after(tau1: Estimate, variables: tuple[VariableRisk, ...], thresholds: tuple[Threshold, ...]) -> list[Step]:
-    """What to do with the number."""
-    steps = [
-        Step(
-            "Decide whether this risk is acceptable.",
-            "To be on the safe side, use the upper end of the interval, and the same rule for every release.",
-        )
-    ]
+    """What to do with the number; changes of the file in the order of what they would do to it."""
+    before = tau1.mean or 0.0
+    changes: list[tuple[float, str, str]] = []
     if variables and variables[0].share >= WORTH_WHILE:
         first = variables[0]
-        steps.append(
-            Step(
-                f"If it is too high, make {first.name} coarser or leave it out.",
+        changes.append(
+            (
+                first.tau1_without.mean or 0.0,
+                f"make {first.name} coarser or leave it out.",
                 f"Without it, about {first.tau1_without.text} instead of {tau1.text} would be alone in the "
                 "population; broader categories lie in between.",
             )
         )
     else:
-        steps.append(
-            Step(
-                "If it is too high, make the keys coarser.",
+        changes.append(
+            (
+                before,
+                "make the keys coarser.",
                 "Merge rare categories, or leave out a variable that users of the file can do without.",
             )
         )
     best = _choose_threshold(tau1, thresholds)
     if best is not None:
-        steps.append(
-            Step(
-                "Or change only the riskiest records.",
+        changes.append(
+            (
+                best.tau1 or 0.0,
+                "change only the riskiest records.",
                 f"Without the {best.records.text} records whose risk is above {percent(best.above)}, about "
                 f"{number(best.tau1)} would remain.",
             )
         )
-    how = "Rows and their risks are in records.csv of the result folder, which is for the owner only."
-    return [*steps, Step("Then assess the changed file again.", how)]
+    changes.sort(key=lambda change: change[0])
+    return [
+        Step(
+            "Decide whether this risk is acceptable.",
+            "To be on the safe side, use the upper end of the interval, and the same rule for every release.",
+        ),
+        *(
+            Step(f"{'Or' if place else 'If it is too high,'} {what}", how)
+            for place, (_, what, how) in enumerate(changes)
+        ),
+    ]
 
 
 def _choose_threshold(tau1: Estimate, thresholds: tuple[Threshold, ...]) -> Threshold | None:
