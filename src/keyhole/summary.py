@@ -68,6 +68,7 @@ class InputBlock(ReadableModel):
     user_missing: Literal["keep", "blank"]
     na: MissingBlock | None = None
     dropped: int
+    spelling: dict[str, str] = {}
 
 
 class ZerosBlock(ReadableModel):

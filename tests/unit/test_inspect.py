@@ -326,3 +326,60 @@ def test_what_is_printed_to_paste_is_quoted(tmp_path, capsys):
     pasted = out[out.index("  --keys ") :].splitlines()[0]
     assert shlex.split(pasted) == ["--keys", "Age group,it's"]
     assert "--weight: PERWT" in out
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["White", "white", "Black"], "1 value differs from another only in capitals, spaces or leading zeros"),
+        (["a b", "ab", "01", "1"], "2 values differ from another only in capitals, spaces or leading zeros"),
+        (["00", "02", "10"], "codes have leading zeros, which programs that read them as numbers lose"),
+        (["Köln".encode().decode("cp1252"), "Köln", "Bonn"], "some letters look damaged"),
+        (["Köln", "Bonn", "Łódź", "São Paulo", "Ürgüp", "1"], ""),
+    ],
+)
+def test_odd_spelling_is_said_without_the_values(tmp_path, capsys, values, said):
+    pl.DataFrame({"A": values * 20, "B": ["1", "2"] * (10 * len(values))}).write_csv(tmp_path / "x.csv")
+    reason = inspect_source(tmp_path / "x.csv").variables[0].reason
+    assert reason == f"{len(values)} categories" if not said else said in reason
+    assert not any(value in reason for value in values if len(value) > 1)
+    if said and "leading zeros, which" not in said:
+        main_status(["assess", str(tmp_path / "x.csv"), "--keys", "A,B", "--fraction", "0.1", "--max-sweeps", "16",
+                     "--out", str(tmp_path / "r"), "--quiet"])  # fmt: skip
+        assert f"keyhole: A: {said}" in capsys.readouterr().err
+
+
+def main_status(words):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    return caught.value.code
+
+
+def test_the_same_data_by_path_and_by_pandas(tmp_path):
+    """Text has the same codes either way; what pandas reads as numbers has lost its zeros, which inspect announces."""
+    pandas = pytest.importorskip("pandas")
+    pl.DataFrame({"A": ["00", "01", "1", "10"] * 10, "B": ["1", "2"] * 20}).write_csv(tmp_path / "x.csv")
+
+    def codes(source):
+        return [variable.categories for variable in keyhole.data.read_microdata(source, "A,B").variables]
+
+    assert codes(tmp_path / "x.csv") == codes(pandas.read_csv(tmp_path / "x.csv", dtype=str))
+    assert codes(pandas.read_csv(tmp_path / "x.csv"))[0] == ("0", "1", "10")
+    assert "leading zeros" in inspect_source(tmp_path / "x.csv").variables[0].reason
+
+
+def test_a_huge_value_is_named_by_its_line(tmp_path):
+    lines = ["A,B,C", *["1,2,"] * 56, f'1,"{"x" * 140_000}",', "1,2,3"]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="line 58: field larger than field limit .*look for unbalanced quotes"):
+        inspect_source(tmp_path / "x.csv")
+    (tmp_path / "y.csv").write_text("\n".join(["A,B,C", *["1,2,3"] * 7, "    "]))
+    with pytest.raises(InputError, match="row 8 has fewer values than the 3 columns"):
+        inspect_source(tmp_path / "y.csv")
+
+
+@pytest.mark.parametrize("option", ["household", "weight"])
+def test_another_column_that_is_missing_does_not_deny_the_keys(tmp_path, option):
+    pl.DataFrame({"A": [1, 2] * 20, "B": [1, 2, 3, 4] * 10}).write_csv(tmp_path / "x.csv")
+    with pytest.raises(InputError, match=r"has no column 'Nope': its columns are A, B\.$"):
+        keyhole.assess(tmp_path / "x.csv", "A,B", 400, **{option: "Nope"})

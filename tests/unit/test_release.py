@@ -204,7 +204,7 @@ def test_with_very_many_variables_probabilities_are_estimated(rng, tmp_path, mon
         (["AA"], {}, "did you mean 'A'"),
         (["A"], {"A": [[1, 2]]}, "dropped and recoded"),
         ([], {"X": [[1, 2]]}, "not one of the keys"),
-        ([], {"B": [[1, 9]]}, "group 1 names a category that 'B' does not have"),
+        ([], {"B": [[1, 9]]}, "group 1: '9' is not a category of 'B'"),
         ([], {"B": [[1, 2], [2, 3]]}, "group 2 names a category twice"),
         ([], {"B": [1, 2]}, "group 1 is not a list"),
         ([], {"B": ["12"]}, "group 1 is not a list"),

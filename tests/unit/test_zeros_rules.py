@@ -241,3 +241,24 @@ def test_any_file_is_read_or_refused(tmp_path: Path, name: str, text: str) -> No
         impossible(read(tmp_path, name, text))
     except RulesError:
         return
+
+
+@pytest.mark.parametrize(
+    ("declared", "text", "hint"),
+    [
+        (True, "maried", " (nearest: 'married')"),
+        (True, "9", " (nearest: '2' and '1')"),
+        (True, "Married", " (nearest: 'married')"),
+        (False, "maried", ""),
+        (False, "Married ", " (nearest: 'married')"),
+        (False, "02", " (nearest: '2')"),
+        (False, "9", ""),
+    ],
+)
+def test_an_unknown_category_is_named_with_the_nearest(declared, text, hint):
+    """Categories that only the records show are values of the data; of them other spellings of the text are named."""
+    variable = Variable("MARST", ("1", "2"), ("single", "married"), declared)
+    assert variable.hint(text) == hint
+    with pytest.raises(RulesError) as caught:
+        read_zeros([{"MARST": [text]}], (variable, Variable("A", ("1", "2"))))
+    assert f"not '{text.strip()}'{variable.hint(text.strip())}; correct it" in str(caught.value)

@@ -139,6 +139,8 @@ def command(
         print_json(summary)
     elif not quiet:
         print_summary(summary, folder)
+    for name, hint in assessment.summary.input.spelling.items():
+        print_note(f"{name}: {hint}. Correct the file, or list the categories in a `codebook`.")
     unseen = quiet or as_json  # else the table has these messages
     for check, title in CHECKS.items():
         if summary[check] is not None and not summary[check]["ok"]:

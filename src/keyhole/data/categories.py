@@ -3,7 +3,6 @@
 Only distinct values pass through Python; the column itself stays in polars.
 """
 
-import shlex
 from collections.abc import Collection
 
 import numpy as np
@@ -11,9 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.data.codebook import code_text, whole_numbers
-from keyhole.data.variables import BLANK, Variable
+from keyhole.data.variables import BLANK, Variable, fold
 from keyhole.errors import CodebookError, InputError
 from keyhole.files import NUMBER
+from keyhole.words import command_line, plural
 
 NOT_IN_BOOK = -2
 MOST_CATEGORIES = 100_000
@@ -107,6 +107,28 @@ def is_blank(column: pl.Series) -> NDArray[np.bool_]:
     return blank.to_numpy()
 
 
+def describe_spelling(texts: Collection[str]) -> str:
+    """Say what is odd in how observed categories are written, without any of them; empty if nothing is."""
+    alike = len(texts) - len({fold(text) for text in texts})
+    found = []
+    if alike:
+        verb = "differs" if alike == 1 else "differ"
+        found.append(f"{plural(alike, 'value')} {verb} from another only in capitals, spaces or leading zeros")
+    if any(map(_is_misread, texts)):
+        found.append("some letters look damaged, as if parts of the file were in different encodings")
+    return "; ".join(found)
+
+
+def _is_misread(text: str) -> bool:
+    """Whether this looks like UTF-8 read as Windows-1252, or like letters that could not be read."""
+    if text.isascii():
+        return False
+    try:
+        return text.encode("cp1252").decode("utf-8") != text
+    except UnicodeError:
+        return "\N{REPLACEMENT CHARACTER}" in text
+
+
 def order_categories(texts: set[str]) -> tuple[str, ...]:
     """Sort numbers by value, then the rest as text."""
 
@@ -186,7 +208,7 @@ def _refuse_unsuitable(
 
 def _paste(name: str, value: str = "") -> str:
     """Write the value of an option so that it can be pasted into a shell."""
-    return shlex.quote(f"{name}{value}")
+    return command_line([f"{name}{value}"])
 
 
 def read_counts(column: pl.Series, where: str) -> NDArray[np.int64]:

@@ -178,7 +178,11 @@ def _text(source: Path | bytes) -> io.TextIOWrapper:
 
 def _lines(source: Path | bytes, delimiter: str) -> Iterator[list[str]]:
     with _text(source) as text:
-        yield from csv.reader(text, delimiter=delimiter)
+        reader = csv.reader(text, delimiter=delimiter)
+        try:
+            yield from reader
+        except csv.Error as error:
+            raise csv.Error(f"line {reader.line_num}: {error}; look for unbalanced quotes") from None
 
 
 def _read(

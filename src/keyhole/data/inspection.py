@@ -15,6 +15,7 @@ from keyhole.data.categories import (
     MOST_CATEGORIES,
     are_fractions,
     are_many_numbers,
+    describe_spelling,
     distinct_values,
     is_blank,
     looks_identifying,
@@ -156,9 +157,11 @@ def _guess(
         return "identifier", "named like an identifier"
     if are_many_numbers(texts - known):
         return "continuous", f"{different:,} different numbers; group them into bands"
-    if different > GROUP_FROM:
-        return "key", f"{different:,} categories; grouping lowers the risk"
-    return "key", f"{different:,} categories"
+    parts = [f"{different:,} categories", "grouping lowers the risk" if different > GROUP_FROM else ""]
+    if any(text.isdecimal() and text[0] == "0" and len(text) > 1 for text in texts):
+        # pandas.read_csv, for instance, so that the same file then has other categories.
+        parts.append("codes have leading zeros, which programs that read them as numbers lose")
+    return "key", "; ".join(filter(None, [*parts, describe_spelling(texts - known)]))
 
 
 def _may_be_weights(column: pl.Series, texts: set[str] | None) -> bool:

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.data.bands import Bands, cut, read_bands
-from keyhole.data.categories import encode_column, is_blank, read_counts
+from keyhole.data.categories import describe_spelling, encode_column, is_blank, read_counts
 from keyhole.data.cells import find_cells
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions, check_keys
@@ -103,6 +103,11 @@ def read_microdata(
             "user_missing": options.user_missing,
             "na": na,
             "dropped": dropped,
+            "spelling": {
+                variable.name: hint
+                for variable, _ in encoded
+                if not variable.declared and (hint := describe_spelling(variable.categories))
+            },
         },
     )
     return microdata if missing != "model" else _drop_blank(microdata, table)

@@ -1,5 +1,6 @@
 """The results of reading: columns of a source, key variables with their categories, and encoded records."""
 
+import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.data.design import ExtraColumns
+from keyhole.files import NUMBER
+from keyhole.words import enumerate_words
 
 BLANK = ""  # the code of a blank answer, which no category can have
+
+
+def fold(text: str) -> str:
+    """Return what is left of a category without capitals, spaces and the leading zeros of a number."""
+    folded = "".join(text.split()).casefold()
+    return folded.lstrip("0") or "0" if folded.isdecimal() else folded
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,20 @@ class Variable:
     categories: tuple[str, ...]
     labels: tuple[str, ...] | None = None
     declared: bool = field(default=False, compare=False)
+
+    def hint(self, text: str) -> str:
+        """Name the categories nearest to a text that is none, to be put behind a message; empty if none is near.
+
+        Categories found in the records are values of the data: one is named only if the text is the same but for
+        capitals, spaces or leading zeros.
+        """
+        words = list(dict.fromkeys((*self.categories, *(self.labels or ()))))
+        same = [word for word in words if word and fold(word) == fold(text)]
+        near = same or (difflib.get_close_matches(text, words, n=3) if self.declared else [])
+        numbers = [word for word in self.categories if NUMBER.fullmatch(word)]
+        if not near and self.declared and NUMBER.fullmatch(text):
+            near = sorted(numbers, key=lambda word: abs(float(word) - float(text)))[:2]
+        return f" (nearest: {enumerate_words([repr(word) for word in near])})" if near else ""
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,11 @@ def _merge(variable: Variable, lists: Iterable[Iterable[Any]]) -> Groups:
         if isinstance(members, str) or not isinstance(members, Iterable):
             raise SettingsError(f"{where} is not a list: write lists of categories, for instance [[1, 2], [3, 4]]")
         codes = whole_numbers([code_text(member) for member in members])
-        if any(code not in place for code in codes):
-            raise SettingsError(f"{where} names a category that '{variable.name}' does not have: see its codebook")
+        unknown = next((code for code in codes if code not in place), None)
+        if unknown is not None:
+            raise SettingsError(
+                f"{where}: '{unknown}' is not a category of '{variable.name}'{variable.hint(unknown)}: see its codebook"
+            )
         chosen = {place[code] for code in codes}
         if len(chosen) < len(codes) or chosen & taken:
             raise SettingsError(f"{where} names a category twice: a category belongs to one group")

@@ -88,7 +88,8 @@ class Vocabulary:
                 return self._find_range(j, first, last, value, where)
         raise RulesError(
             f"{_at(where, value)}: expected a category of '{self.variables[j].name}' (a code or label of its "
-            f"{self.grid.levels[j]} categories); correct it, or add the category to the codebook."
+            f"{self.grid.levels[j]} categories), not '{show(value.text)}'{self.variables[j].hint(value.text)}; "
+            "correct it, or add the category to the codebook."
         )
 
     def _find_range(self, j: int, first: str, last: str, value: Value, where: str) -> tuple[int, ...]:
