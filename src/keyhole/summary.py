@@ -68,7 +68,7 @@ class InputBlock(ReadableModel):
     user_missing: Literal["keep", "blank"]
     na: MissingBlock | None = None
     dropped: int
-    spelling: dict[str, str] = {}
+    spelling: dict[str, str] = Field(default_factory=dict)
 
 
 class ZerosBlock(ReadableModel):

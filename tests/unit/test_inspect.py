@@ -371,7 +371,7 @@ def test_the_same_data_by_path_and_by_pandas(tmp_path):
 def test_a_huge_value_is_named_by_its_line(tmp_path):
     lines = ["A,B,C", *["1,2,"] * 56, f'1,"{"x" * 140_000}",', "1,2,3"]
     (tmp_path / "x.csv").write_text("\n".join(lines))
-    with pytest.raises(InputError, match="line 58: field larger than field limit .*look for unbalanced quotes"):
+    with pytest.raises(InputError, match=r"line 58: field larger than field limit .*look for unbalanced quotes"):
         inspect_source(tmp_path / "x.csv")
     (tmp_path / "y.csv").write_text("\n".join(["A,B,C", *["1,2,3"] * 7, "    "]))
     with pytest.raises(InputError, match="row 8 has fewer values than the 3 columns"):
