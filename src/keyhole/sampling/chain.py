@@ -82,7 +82,7 @@ def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: 
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
     if problem.model == "classes":
         return Chain(first, second, start_classes(first, problem.distinct, problem.prior, start), None)
-    state, work = start_state(first, problem.records, problem.distinct, problem.prior, number, start)
+    state, work = start_state(first, problem.records, problem.prior, start, number)
     return Chain(first, second, state, work)
 
 

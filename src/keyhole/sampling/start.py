@@ -6,7 +6,7 @@ from keyhole.kernels.classes import Cells
 from keyhole.kernels.profiles import initialise_parameters
 from keyhole.kernels.state import Prior, Records, Rules, State, has_rules, no_rules
 from keyhole.kernels.work import Work, make_work
-from keyhole.sampling.classes import list_labels, start_classes, sweep_classes
+from keyhole.sampling.classes import count_distinct, list_labels, start_classes, sweep_classes
 
 STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
@@ -81,26 +81,27 @@ def count_start_sweeps(cells: Cells) -> int:
 
 
 def start_state(
-    rng: np.random.Generator, records: Records, distinct: Cells, prior: Prior, number: int, profiles: int
+    rng: np.random.Generator, records: Records, prior: Prior, profiles: int, number: int = 0, capacity: int = CAPACITY
 ) -> tuple[State, Work]:
     """Return a chain's start: each record at one table, with the label that `classes` gives it after some sweeps.
 
     number : that of the chain; profiles : with which `classes` starts, and the fixed number of `mixed`, whose profiles
     take the labels by size, in turns if there are more.
     """
+    order, distinct = count_distinct(records.level, records.level_start)
     learned = prior._replace(finite=False, adaptive=True)
     found = start_classes(rng, distinct, learned, profiles)
     for _ in range(count_start_sweeps(distinct)):
         found = sweep_classes(rng, distinct, learned, found)
     used = profiles if prior.finite else len(found.labels.records)
     rank = np.argsort(np.argsort(-found.labels.records, kind="stable"))
-    state = empty_state(records, max(CAPACITY, 8 * ((2 * used + 135) // 8)))
+    state = empty_state(records, max(capacity, 8 * ((2 * used + 135) // 8)))
     work = make_state_work(records, prior, len(state.weight))
     state.seat[find_seated(records)] = 0
     state.table_size[:, 0] = records.answer_total
     state.table_total[:] = records.answer_total > 0
     state.profile_total[0] = used
-    state.table_label[:, 0] = (rank % used)[list_labels(found)] if len(rank) else 0
+    state.table_label[order, 0] = (rank % used)[list_labels(found)] if len(rank) else 0
     if prior.adaptive:
         mean = START_MEANS[number % len(START_MEANS)]
         state.record_concentration[:] = START_SHAPE, START_SHAPE / mean
