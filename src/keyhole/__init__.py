@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from keyhole._version import __version__
 
 if TYPE_CHECKING:
+    from keyhole import zeros
     from keyhole.api import assess
+    from keyhole.data import Inspected, Inspection, inspect
     from keyhole.demo import Simulation, simulate
     from keyhole.diagnostics.gates import Gate
     from keyhole.errors import (
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
         SettingsError,
         Stopped,
     )
-    from keyhole.evaluation import Outcome, compare, validate
+    from keyhole.evaluation import Comparison, Outcome, compare, validate
     from keyhole.results import Assessment, load
     from keyhole.risk import Diagnosis, Expected, Measure, ReleaseRisk, Verdict
     from keyhole.sampling import Notice, Progress
@@ -34,24 +36,28 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "api": "assess",
+    "data": "Inspected Inspection inspect",
     "demo": "Simulation simulate",
     "diagnostics.gates": "Gate",
     "errors": "CodebookError InputError KeyholeError NotConvergedWarning OutputError RulesError SettingsError Stopped",
-    "evaluation": "Outcome compare validate",
+    "evaluation": "Comparison Outcome compare validate",
     "results": "Assessment load",
     "risk": "Diagnosis Expected Measure ReleaseRisk Verdict",
     "sampling": "Notice Progress",
     "settings": "Settings",
 }
-_HOME = {name: f"keyhole.{module}" for module, names in _NAMES.items() for name in names.split()}
+_HOME = {name: f"keyhole.{module}" for module, names in _NAMES.items() for name in names.split()} | {"zeros": "keyhole"}
 
 __all__ = [
     "Assessment",
     "CodebookError",
+    "Comparison",
     "Diagnosis",
     "Expected",
     "Gate",
     "InputError",
+    "Inspected",
+    "Inspection",
     "KeyholeError",
     "Measure",
     "NotConvergedWarning",
@@ -69,9 +75,11 @@ __all__ = [
     "__version__",
     "assess",
     "compare",
+    "inspect",
     "load",
     "simulate",
     "validate",
+    "zeros",
 ]
 
 
@@ -79,6 +87,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for (PEP 562)."""
     if name not in _HOME:
         raise AttributeError(f"module 'keyhole' has no attribute '{name}'")
+    if _HOME[name] == __name__:  # a package whose functions are public
+        return importlib.import_module(f"keyhole.{name}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

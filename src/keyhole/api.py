@@ -12,19 +12,30 @@ from typing import Any, Literal, SupportsIndex, Unpack, cast
 
 import numpy as np
 
-from keyhole.data import Microdata, SourceOptions, count_records, encode, read_microdata
-from keyhole.errors import InputError, NotConvergedWarning, RulesError, SettingsError
+from keyhole.data import Microdata, SourceOptions, count_records, encode, read_codebook, read_microdata
+from keyhole.errors import InputError, NotConvergedWarning, RulesError, SettingsError, Stopped
 from keyhole.files import sha256
-from keyhole.results.assessment import Assessment
+from keyhole.progress import notebook_progress
+from keyhole.results.assessment import Assessment, name_library
 from keyhole.results.folder import make_manifest
+from keyhole.results.restored import list_boxes
 from keyhole.risk import check_fit, check_half
 from keyhole.risk.measures import find_certain, make_certain
 from keyhole.risk.quick import Answer, find_answer
 from keyhole.risk.release import Posterior
 from keyhole.sampling import OnProgress
+from keyhole.sampling.saved_run import MEMORY, refuse_unfinished
 from keyhole.sampling.trace import pad_draws
 from keyhole.settings import Options, Settings, make_settings
-from keyhole.summary import Design, describe_input, describe_zeros, explain_risk, make_records, make_summary
+from keyhole.summary import (
+    Design,
+    describe_input,
+    describe_zeros,
+    explain_risk,
+    make_records,
+    make_summary,
+    refuse_taken_names,
+)
 from keyhole.zeros import RuleSource, Zeros, describe_contradictions, find_contradictions, read_zeros, rule_text
 
 
@@ -113,10 +124,13 @@ def assess(
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
     count_cells: bool = False,
+    with_keys: bool = False,
+    keep_data: bool = False,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     settings: Settings | None = None,
     **options: Unpack[Options],
 ) -> Assessment:
@@ -164,12 +178,19 @@ def assess(
     count_cells
         Let the database count the records of each cell of the query, so that no row is read. `records` then has one row
         for each cell, in the order of ``ORDER BY`` the keys.
+    with_keys
+        Add the keys of each record to `Assessment.records`, and so to records.csv and records.parquet.
+    keep_data
+        Have `Assessment.save` write the encoded keys of the records too, so that `load(folder).what_if(...)` needs no
+        data. Whoever can read that folder has the keys of all records.
     on_progress
-        Called with a `Progress` or `Notice` while chains run.
+        Called with a `Progress` or `Notice` while chains run; by default a notebook shows a table, and any other
+        session nothing.
     executor
         Runs the chains in place of threads.
-    checkpoint, resume
-        Folder in which an unfinished run is stored, and whether to continue the run that it holds.
+    checkpoint, resume, overwrite
+        Folder in which an unfinished run is stored, and whether to continue the run that it holds, or to replace it.
+        Without a folder, a run that was interrupted stays in memory: the same call with `resume` continues it.
     settings, **options
         Model, chains, time limit and so on: a `Settings`, or its fields as keyword arguments, which take precedence.
 
@@ -187,12 +208,18 @@ def assess(
     NotConvergedWarning
         Unless the chains have converged; `Assessment.grade` says how far they are.
     """
+    on_progress = on_progress or notebook_progress()
     clock, started = time.perf_counter(), datetime.now(UTC)
     chosen = make_settings(settings, **options)
+    kept = None if checkpoint is None else Path(checkpoint)
+    if kept is not None:
+        refuse_unfinished(kept, resume or overwrite)
     reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
     microdata = read_microdata(
         source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
     )
+    if with_keys:
+        refuse_taken_names(microdata)
     design = Design(weight, household, microdata.extra)
     refuse_half_of_blanks(microdata, self_check)
     rules = None if zeros is None else read_rules(zeros, microdata)
@@ -210,18 +237,24 @@ def assess(
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
         records = encode(microdata)
-        answer = find_answer(
-            records,
-            counts.unique_record,
-            people,
-            chosen,
-            rules,
-            on_progress,
-            quick=quick,
-            executor=executor,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
-            resume=resume,
-        )
+        if not resume:
+            MEMORY.clear()
+        try:
+            answer = find_answer(
+                records,
+                counts.unique_record,
+                people,
+                chosen,
+                rules,
+                on_progress,
+                quick=quick,
+                executor=executor,
+                checkpoint=kept or MEMORY,
+                resume=resume,
+            )
+        except Stopped as stopped:
+            stopped.in_memory = kept is None and MEMORY.run is not None
+            raise
         trace, diagnosis, risk = answer.trace, answer.diagnosis, answer.risk
         names = [variable.name for variable in microdata.variables]
         fit = check_fit(trace, records, names, answer.settings, rules)
@@ -238,7 +271,7 @@ def assess(
     seconds["attribution"] = time.perf_counter() - asked
     if not diagnosis.converged:
         warnings.warn(diagnosis.message, NotConvergedWarning, stacklevel=2)
-    source_block = describe_input(microdata, counts, people, chosen)
+    source_block = describe_input(microdata, counts, people, chosen, read_codebook(codebook))
     zeros_block = describe_zeros(rules, microdata, trace, left_out)
     return Assessment(
         tau1=risk.tau1,
@@ -264,8 +297,16 @@ def assess(
                 "na": None if na is None else list(na),
                 "drop_contradictions": drop_contradictions,
                 "self_check": self_check,
+                "with_keys": with_keys,
+                "keep_data": keep_data,
             },
         },
-        record_table=make_records(microdata, counts, risk, explained.unique_columns, explained.record_columns),
+        record_table=make_records(
+            microdata, counts, risk, explained.unique_columns, explained.record_columns, with_keys
+        ),
+        boxes=list_boxes(rules),
         _posterior=posterior,
+        _keep_data=keep_data,
+        _checkpoint=kept,
+        _library=name_library(source),
     )

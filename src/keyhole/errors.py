@@ -34,8 +34,14 @@ class NotConvergedWarning(UserWarning):
 
 
 class Stopped(KeyboardInterrupt):
-    """The user stopped a run; kept: whether a checkpoint was saved."""
+    """The user stopped a run; kept: whether a checkpoint was saved; in_memory: whether this process keeps the run."""
 
     def __init__(self, kept: bool) -> None:
-        super().__init__("stopped")
+        super().__init__(kept)
         self.kept = kept
+        self.in_memory = False
+
+    def __str__(self) -> str:
+        if self.kept or self.in_memory:
+            return "stopped; the work is kept. The same call with `resume` continues it."
+        return "stopped; no result was made."

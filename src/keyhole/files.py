@@ -61,6 +61,12 @@ def write_text(text: str, path: Path) -> None:
         sync(path.absolute().parent)
 
 
+def refuse_existing(path: Path, overwrite: bool, option: str = "out") -> None:
+    """Refuse to write over a file, unless that was asked for."""
+    if os.path.lexists(path) and not path.is_dir() and not overwrite:
+        raise OutputError(f"{path} exists: choose another with `{option}`, or replace it with `overwrite`.")
+
+
 def json_text(content: Mapping[str, Any]) -> str:
     """Format as JSON, with null for NaN and infinities."""
     return json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -4,7 +4,7 @@ A field of a block that is declared with a default is absent where it does not a
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -21,9 +21,10 @@ from keyhole.data.design import ExtraColumns, Weights, describe_weights, populat
 from keyhole.diagnostics.gates import Gate
 from keyhole.diagnostics.groups import Group
 from keyhole.diagnostics.laws import Estimate, Interval
+from keyhole.errors import SettingsError
 from keyhole.readable import ReadableModel
 from keyhole.risk import Diagnosis, Fit, Measure, Risk, SelfCheck
-from keyhole.risk.advice import Grade, Verdict
+from keyhole.risk.advice import Grade, Verdict, describe_cautions
 from keyhole.risk.attribution import Attribution, Threshold, attribute_risk, describe_thresholds, rank_uniques
 from keyhole.risk.households import Households, find_household_risk
 from keyhole.risk.quick import Answer
@@ -68,6 +69,7 @@ class InputBlock(ReadableModel):
     user_missing: Literal["keep", "blank"]
     na: MissingBlock | None = None
     dropped: int
+    observed_keys: list[str] = Field(default_factory=list)
     spelling: dict[str, str] = Field(default_factory=dict)
 
 
@@ -177,6 +179,7 @@ class Summary(ReadableModel):
     weights: Weights | None
     households: Households | None
     comparators: list[Comparator] | None
+    cautions: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -244,8 +247,11 @@ MOST_RULES = 100
 RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
 
-def describe_input(microdata: Microdata, counts: CellCounts, population: int, settings: Settings) -> InputBlock:
-    """Describe what was read. Undecided: others agree, but each lacks an answer."""
+def describe_input(
+    microdata: Microdata, counts: CellCounts, population: int, settings: Settings, listed: Collection[str]
+) -> InputBlock:
+    """Describe what was read. Undecided: others agree, but each lacks an answer; listed: keys that a codebook lists."""
+    known = {*listed, *microdata.reading["bands"]}
     # The missing answers of each distinct cell, and of all records.
     lacking = (microdata.cells < 0).sum(axis=1)[microdata.cell]
     further = dict(microdata.reading)
@@ -266,6 +272,7 @@ def describe_input(microdata: Microdata, counts: CellCounts, population: int, se
         distinct_cells=counts.distinct,
         missing=settings.missing,
         ignored_keys=list(microdata.ignored),
+        observed_keys=[x.name for x in microdata.variables if x.labels is None and x.name not in known],
         **further,
     )
 
@@ -369,6 +376,7 @@ def make_summary(
         weights=explained.weights,
         households=explained.households,
         comparators=explained.comparators,
+        cautions=[] if answer is None else describe_cautions(source.used, source.observed_keys),
     )
 
 
@@ -378,6 +386,7 @@ def make_records(
     risk: Risk,
     unique_columns: Mapping[str, NDArray[Any]],
     record_columns: Mapping[str, NDArray[Any]],
+    with_keys: bool = False,
 ) -> pl.LazyFrame:
     """One row per input row, in order; risk only where a record is alone in its cell. Further columns come last.
 
@@ -396,6 +405,8 @@ def make_records(
         by_cell[name] = _spread(np.asarray(getattr(risk, name), dtype=np.float64), unique_cell, counts.distinct)
     for name, values in unique_columns.items():
         by_cell[name] = _spread(values, unique_cell, counts.distinct)
+    keys = decode_keys(microdata) if with_keys else {}
+    by_cell |= keys
     record_row = microdata.record_row
     row_cell = np.full(microdata.rows, -1, dtype=np.int32)
     row_cell[record_row] = counts.cell
@@ -410,7 +421,29 @@ def make_records(
         *RISKS,
         *by_row,
         *unique_columns,
+        *keys,
     )
+
+
+def decode_keys(microdata: Microdata) -> dict[str, pl.Series]:
+    """Return the key columns of the distinct cells as codes of their categories; empty where blank."""
+    columns = {}
+    for j, variable in enumerate(microdata.variables):
+        code = pl.Series(variable.name, [code or None for code in variable.categories], dtype=pl.String)
+        columns[variable.name] = code.gather(pl.Series(microdata.cells[:, j]).replace(-1, None))
+    return columns
+
+
+def refuse_taken_names(microdata: Microdata) -> None:
+    """Refuse keys that have the name of a column of records.csv."""
+    households = [f"household_{name}" for name in RISKS]
+    taken = {"row", "cell", "used", "cell_count", "sample_unique", "rank", *RISKS, *households}
+    for variable in microdata.variables:
+        if variable.name in taken:
+            raise SettingsError(
+                f"`with_keys` cannot add the key '{variable.name}', which is the name of another column of the "
+                "records: rename it in the data, or omit `with_keys`."
+            )
 
 
 def _spread(values: NDArray[Any], place: NDArray[Any], length: int) -> pl.Series:

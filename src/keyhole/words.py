@@ -16,12 +16,12 @@ DIGITS = 2
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in Persian, Hindi and others
 
 OPTIONS = frozenset((
-    "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "count_cells", "csv",
-    "drop_contradictions", "estimator", "estimators", "fail_above", "false_discovery", "fraction", "household",
-    "internal", "json", "keys", "levels", "max_sweeps", "mc_draws", "missing", "model", "na", "order", "out",
-    "population", "possible", "prior", "profiles", "query", "quick", "quiet", "raw_labels", "replicates", "resume",
-    "sample", "sample_size", "scheduler", "seed", "self_check", "target_ess", "time_limit", "title", "url",
-    "user_missing", "weight", "workers", "zeros",
+    "accept", "allow_identifier", "band", "chains", "codebook", "config", "count", "count_cells", "csv", "data",
+    "drop", "drop_contradictions", "estimator", "estimators", "fail_above", "false_discovery", "fraction",
+    "household", "internal", "json", "keep_data", "keys", "levels", "max_sweeps", "mc_draws", "merge", "missing",
+    "model", "na", "order", "out", "overwrite", "population", "possible", "prior", "profiles", "query", "quick",
+    "quiet", "raw_labels", "replicates", "resume", "sample", "sample_size", "scheduler", "seed", "self_check",
+    "target_ess", "time_limit", "title", "url", "user_missing", "weight", "with_keys", "workers", "zeros",
 ))  # fmt: skip
 """Names of the options of all commands. Listed here because importing the commands is slow."""
 
@@ -55,6 +55,11 @@ def rounded(value: float, error: float | None) -> str:
     most = 1 if abs(value) >= 1.0 or value == 0.0 else DIGITS - 1 - math.floor(math.log10(abs(value)))
     places = min(-math.ceil(math.log10(error) - 1e-9), most)
     return f"{round(value, places):,.{max(places, 0)}f}"
+
+
+def expects_none(mean: float, error: float | None, interval: Sequence[float]) -> bool:
+    """Whether an estimate would be written as zero with an interval from zero to zero."""
+    return not any(interval) and float(rounded(mean, error).replace(",", "")) == 0.0
 
 
 def round_up(error: float) -> float:

@@ -117,16 +117,36 @@ def test_a_time_limit_ends_with_status_3_and_resume_finishes_the_job(data, capsy
     summary = json.loads((data / "r" / "summary.json").read_text())
     assert summary["convergence"]["stopped"] == "time"
     assert call(*WHOLE, "--out", "r", "--resume", "--seed", "5") == 1
-    assert "was made with another seed: leave --resume out to start anew" in capsys.readouterr().err
+    assert "was made with another seed: use --overwrite in place of --resume to start anew" in capsys.readouterr().err
     assert call(*WHOLE, "--out", "r", "--resume", "--workers", "1") == 3
     assert {name: (data / "r" / name).read_bytes() for name in whole} == whole
     assert json.loads((data / "r" / "summary.json").read_text())["seconds"]["earlier"] > 0.3
 
 
-def test_a_new_run_starts_from_the_beginning(data, whole):
+def test_a_new_run_replaces_nothing_unless_that_is_asked_for(data, capsys, whole):
     assert call(*ASSESS, "--target-ess", "1000000", "--time-limit", "0.3s", "--out", "r", "--seed", "8") == 3
-    assert call(*WHOLE, "--out", "r") == 3
+    before = {path: path.read_bytes() for path in (data / "r").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert call(*WHOLE, "--out", "r") == 1
+    told = capsys.readouterr().err
+    assert told == (
+        "keyhole: r holds a run that can be continued: use --resume, replace it with --overwrite, or choose another "
+        "folder with --out.\n"
+    )
+    assert {path: path.read_bytes() for path in (data / "r").rglob("*") if path.is_file()} == before
+    assert call(*WHOLE, "--out", "r", "--overwrite") == 3
     assert {name: (data / "r" / name).read_bytes() for name in whole} == whole
+
+
+def test_results_are_not_repeated_over_others(data, capsys):
+    few = ("--keys", "AGE,SEX", "--population", "120", "--quiet", "--out", "r")
+    assert call("assess", "survey.csv", *few) == 0
+    for more, told in (((), "holds the results of a run: "), (("--resume",), "a run and nothing to resume: ")):
+        assert call("assess", "survey.csv", *few, *more) == 1
+        error = capsys.readouterr().err
+        assert told in error
+        assert "replace them with --overwrite" in error
+    assert call("assess", "survey.csv", *few, "--overwrite") == 0
 
 
 def test_a_damaged_checkpoint_is_one_line(data, capsys):
@@ -137,7 +157,7 @@ def test_a_damaged_checkpoint_is_one_line(data, capsys):
     assert call(*WHOLE, "--out", "r", "--resume") == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "is usable, all are damaged: leave --resume out to start anew." in told
+    assert "is usable, all are damaged: use --overwrite in place of --resume to start anew." in told
 
 
 def test_processes_give_the_same_draws():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keyhole.cli import group
 from keyhole.commands.config import read_config
-from keyhole.data import SourceOptions, inspect_source, read_codebook, read_microdata
+from keyhole.data import SourceOptions, inspect, read_codebook, read_microdata
 from keyhole.zeros import read_zeros
 from tests.fuzz.hostile import CANARY, band_specs, judge, rows_by_the_book, seeded_table, seeds, tables, values
 from tests.unit.formats import write
@@ -63,7 +63,7 @@ def check_table(path, content, chosen, keys):
         assert not found.variables or (found.codes >= 0).any(axis=1).all()
         for j, variable in enumerate(found.variables):
             assert found.codes[:, j].max() < len(variable.categories)
-    judge(lambda: inspect_source(path))
+    judge(lambda: inspect(path))
 
 
 @pytest.mark.parametrize("count", cases(300))
@@ -119,7 +119,7 @@ def test_corpus(place):
         for ending in ("x.csv", "x.tsv", "x", "x.sav.csv"):
             (place / ending).write_bytes(content)
             judge(lambda path=place / ending: read_microdata(path, ["A", "B"]))
-            judge(lambda path=place / ending: inspect_source(path))
+            judge(lambda path=place / ending: inspect(path))
         for ending in (".parquet", ".sav", ".dta", ".xpt", ".sas7bdat", ".xlsx", ".gz"):
             path = place / f"x{ending}"
             path.write_bytes(content)

@@ -131,7 +131,7 @@ def test_only_the_owner_can_read(stopped):
 def test_another_run_is_refused(stopped, options, told):
     with pytest.raises(OutputError, match=told) as caught:
         run(stopped, resume=True, **options)
-    assert "leave `resume` out" in str(caught.value)
+    assert "`overwrite` in place of `resume`" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -347,7 +347,7 @@ HOSTILE_HEADS = {
 def test_hostile_arrays_are_refused(stopped, case):
     kind, make = HOSTILE_ARRAYS[case]
     replace_file(stopped, kind, make)
-    with pytest.raises(OutputError, match="leave `resume` out"):
+    with pytest.raises(OutputError, match="`overwrite` in place of `resume`"):
         run(stopped, resume=True)
 
 
@@ -364,7 +364,7 @@ def test_a_want_of_memory_is_not_called_damage(stopped, monkeypatch):
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_hostile_heads_are_refused(stopped, case):
     rewrite_head(stopped, HOSTILE_HEADS[case])
-    with pytest.raises(OutputError, match="leave `resume` out"):
+    with pytest.raises(OutputError, match="`overwrite` in place of `resume`"):
         run(stopped, resume=True)
 
 

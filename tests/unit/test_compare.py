@@ -131,6 +131,22 @@ def figures(told):
     ]
 
 
+def test_a_table_that_exists_is_replaced_only_if_that_is_asked_for(run, tmp_path):
+    (tmp_path / "table.csv").write_text("years of work")
+    arguments = ("--population", "3000", "--estimators", "pitman", "--csv", "table.csv")
+    status, out, err = run(*arguments)
+    assert (status, out) == (1, "")
+    assert err == "keyhole: table.csv exists: choose another with --csv, or replace it with --overwrite.\n"
+    assert (tmp_path / "table.csv").read_text() == "years of work"
+    assert run(*arguments, "--overwrite")[0] == 0
+    assert (tmp_path / "table.csv").read_text().startswith("estimator,")
+
+
+def test_bad_input_is_one_line_before_anything_else(run):
+    status, out, err = run("--population", "30")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+
+
 def test_sources_are_read_as_assess_reads_them(run, tmp_path, capsys):
     """Bands, a table of cells in a database, and records with blanks left out: as the same records written out."""
     counted = pl.read_csv(DATA.encode()).group_by("A", "B", "C", maintain_order=True).len("N")

@@ -15,7 +15,7 @@ LAYERS = [
     {"kernels"},
     {"diagnostics"},
     {"sampling"},
-    {"risk"},
+    {"progress", "risk"},
     {"classical"},
     {"summary"},
     {"report"},

@@ -1,12 +1,19 @@
 """One stream of events, three sinks."""
 
 import io
+import re
+import subprocess
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from rich.console import Console
 
+import keyhole
 from keyhole.commands import progress
+from keyhole.progress import clock, notebook_progress
 from keyhole.sampling import Notice, Progress
 
 EVENT = Progress(
@@ -101,4 +108,64 @@ def test_quiet_shows_warnings_only(screen):
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
 def test_clock(seconds, text):
-    assert progress.clock(seconds) == text
+    assert clock(seconds) == text
+
+
+class Notebook:
+    """Stands for Jupyter or marimo: keeps what is shown."""
+
+    def __init__(self):
+        self.pages = []
+
+    def jupyter(self, monkeypatch, kernel=True):
+        handle = SimpleNamespace(update=self.pages.append)
+        display = SimpleNamespace(HTML=str, display=lambda *_, **__: handle)
+        shell = SimpleNamespace(kernel=None) if kernel else SimpleNamespace()
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=display))
+
+    def marimo(self, monkeypatch, running=True):
+        output = SimpleNamespace(replace=self.pages.append)
+        fake = SimpleNamespace(running_in_notebook=lambda: running, output=output, Html=str)
+        monkeypatch.setitem(sys.modules, "marimo", fake)
+
+
+@pytest.mark.parametrize("kind", ["jupyter", "marimo"])
+def test_a_notebook_shows_a_table_that_is_kept_up_to_date(monkeypatch, kind):
+    notebook = Notebook()
+    getattr(notebook, kind)(monkeypatch)
+    now = [100.0]
+    monkeypatch.setattr("keyhole.progress.time.monotonic", lambda: now[0])
+    report = notebook_progress()
+    report(Notice("a < b", warning=True))
+    report(EVENT)
+    assert notebook.pages == ["<div>Warning: a &lt; b</div>"]
+    now[0] += 1.0
+    report(EVENT)
+    report(replace(EVENT, draws=121))
+    assert len(notebook.pages) == 2
+    page = re.sub("<[^>]+>", " ", notebook.pages[-1])
+    assert "Warning: a &lt; b" in page
+    assert "2 120 1,200 16 17 12.3" in " ".join(page.split())
+    assert "9 of 16 conditions met so far" in page
+
+
+def test_outside_a_notebook_nothing_is_shown_or_imported(monkeypatch):
+    notebook = Notebook()
+    assert notebook_progress() is None
+    notebook.jupyter(monkeypatch, kernel=False)  # IPython on a terminal
+    notebook.marimo(monkeypatch, running=False)
+    assert notebook_progress() is None
+    code = "import sys, keyhole; from keyhole.progress import notebook_progress; notebook_progress()"
+    check = f"{code}; assert not {{'IPython', 'marimo'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_assess_shows_progress_in_a_notebook_unless_it_is_given_another_sink(monkeypatch):
+    notebook = Notebook()
+    notebook.jupyter(monkeypatch)
+    frame = pl.DataFrame({"A": [x % 13 for x in range(60)], "B": [x % 3 for x in range(60)]})
+    given = {"keys": "A,B", "population": 900, "max_sweeps": 20, "chains": 2}
+    keyhole.assess(frame, on_progress=lambda event: None, **given)
+    assert notebook.pages == []
+    keyhole.assess(frame, **given)
+    assert any("MB of memory" in page for page in notebook.pages)

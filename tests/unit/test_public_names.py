@@ -32,11 +32,12 @@ def test_names_that_type_checkers_see_are_those_that_are_imported():
     assert set(keyhole.__all__) == {*seen, "__version__"}
 
 
+ZEROS = [keyhole.zeros.check, keyhole.zeros.suggest, keyhole.zeros.boxes]
 PUBLIC = [getattr(keyhole, name) for name in keyhole.__all__ if inspect.isfunction(getattr(keyhole, name))]
 METHODS = [member for name, member in vars(keyhole.Assessment).items() if inspect.isfunction(member) and name[0] != "_"]
 
 
-@pytest.mark.parametrize("function", PUBLIC + METHODS, ids=lambda function: function.__qualname__)
+@pytest.mark.parametrize("function", PUBLIC + ZEROS + METHODS, ids=lambda function: function.__qualname__)
 def test_public_functions_document_their_parameters(function):
     """In numpydoc sections: every parameter, what is returned, and what is raised."""
     text = inspect.getdoc(function)
@@ -113,6 +114,42 @@ def test_compare_takes_what_assess_takes():
     assert [outcome.name for outcome in found] == ["hdp-adaptive", "loglinear-main"]
     assert all(isinstance(outcome, keyhole.Outcome) and outcome.error is None for outcome in found)
     assert "array" not in repr(found)
+
+
+def test_functions_answer_what_the_commands_print():
+    frame = pl.DataFrame({"A": [str(x % 3) for x in range(60)], "B": ["x", "y", "y"] * 20, "ID": range(60)})
+    rules, given = ["A == 0 and B == y", "A == 1 and B == y"], {"keys": "A,B"}
+    found = keyhole.zeros.check(rules, frame, **given)
+    assert not found.holds
+    assert found.rows.tolist() == list(range(2, 61, 3))
+    assert found.to_dict()["impossible_cells"] == 2
+    assert repr(found) == "Check of 2 rules: 20 of 60 records contradict one"
+    assert keyhole.zeros.check(rules[:1], frame, **given).holds
+    boxes = keyhole.zeros.boxes(rules, frame, **given)
+    assert [line.cells for line in boxes.lines] == [2]
+    assert keyhole.zeros.boxes(rules, frame, possible=True, **given).lines[0].cells <= 4
+    again = keyhole.zeros.check({"impossible": [{"A": ["0", "1"], "B": ["y"]}]}, frame, **given)
+    assert again.zeros.impossible_cells == 2
+    assert len(keyhole.zeros.suggest(pl.concat([frame] * 9), **given).items) > 0
+    for wrong, message in (({"order": 4}, "`order`"), ({"false_discovery": 2.0}, "`false_discovery`")):
+        with pytest.raises(keyhole.SettingsError, match=message):
+            keyhole.zeros.suggest(frame, **given, **wrong)
+    with pytest.raises(keyhole.SettingsError, match="`keys` or a `codebook`"):
+        keyhole.zeros.boxes(rules, frame)
+    seen = keyhole.inspect(frame)
+    assert seen.keys == ("A", "B")
+    assert [variable["looks_like"] for variable in seen.to_dict()["variables"]] == ["key", "key", "identifier"]
+
+
+def test_keys_can_be_added_to_the_records():
+    frame = pl.DataFrame({"A": ["1", "2", None, "2"] * 3, "B": ["x", "x", "y", "=1+1"] * 3, "ONE": [1] * 12})
+    found = keyhole.assess(frame, "A,B,ONE", population=12, with_keys=True, missing="drop")
+    plain = keyhole.assess(frame, "A,B,ONE", population=12, missing="drop")
+    assert found.records.columns == [*plain.records.columns, "A", "B"]
+    assert found.records["A"].to_list() == ["1", "2", None, "2"] * 3
+    assert found.records["B"].to_list() == ["x", "x", None, "=1+1"] * 3
+    with pytest.raises(keyhole.SettingsError, match="cannot add the key 'rank'"):
+        keyhole.assess(frame.rename({"A": "rank"}), "rank,B", population=12, with_keys=True)
 
 
 def test_unknown_names_are_refused():

@@ -90,3 +90,24 @@ def test_what_cannot_be_done_is_one_line(run, arguments, status, message):
     assert found.err.count("\n") == 1
     assert "zzcanaryzz" not in found.err
     assert sorted(Path("r").iterdir()) == names
+
+
+def test_a_file_that_exists_is_replaced_only_if_that_is_asked_for(run):
+    Path("x.html").write_text("years of work")
+    for arguments in (("--out", "x.html"), ("--out", "x.html", "--json")):
+        found = run("r", *arguments)
+        assert (found.status, found.out) == (1, "")
+        assert found.err == "keyhole: x.html exists: choose another with --out, or replace it with --overwrite.\n"
+    assert Path("x.html").read_text() == "years of work"
+    assert run("r", "--out", "x.html", "--overwrite").status == 0
+    assert Path("x.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_internal_reports_are_listed_and_renewed(run):
+    assert run("r", "--internal").status == 0
+    assert run("r", "--internal", "--title", "Again").status == 0
+    listed = json.loads(Path("r/manifest.json").read_text())["outputs"]
+    assert listed["report-internal.html"] == hashlib.sha256(Path("r/report-internal.html").read_bytes()).hexdigest()
+    Path("r/report-internal.html").write_text("notes of the owner")
+    assert run("r", "--internal").status == 1
+    assert run("r", "--internal", "--overwrite").status == 0

@@ -313,7 +313,7 @@ def test_an_assessment_writes_its_report(tmp_path):
     assert (tmp_path / "r.html").stat().st_mode & 0o777 == 0o600
     assert "&lt;b&gt;A survey&lt;/b&gt;" in page
     assert "The sample is the whole population: all 10 records" in page
-    assessment.report(tmp_path / "r.html", internal=True)
+    assessment.report(tmp_path / "r.html", internal=True, overwrite=True)
     assert "all 12 records" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "zzcanaryzz" not in page
 

@@ -17,7 +17,16 @@ import pytest
 import keyhole
 from keyhole.errors import OutputError
 from keyhole.results.draws_file import read_draws, write_draws
-from keyhole.results.folder import DATA, INTERNAL_REPORT, MANIFEST, OUTPUTS, REPORT, check_output, sweep_staging
+from keyhole.results.folder import (
+    DATA,
+    INTERNAL_REPORT,
+    MANIFEST,
+    OUTPUTS,
+    REPORT,
+    check_output,
+    reserve,
+    sweep_staging,
+)
 
 FRAME = pl.DataFrame({"A": [1, 1, 2, 3], "B": ["x", "x", "y", "zzcanaryzz"]})
 
@@ -82,17 +91,27 @@ def test_only_the_owner_can_read(assessment, tmp_path, umask, existing):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_result_is_replaced_and_nothing_stays_behind(assessment, tmp_path):
+def test_a_result_is_replaced_only_if_that_is_asked_for(assessment, tmp_path):
     assessment.save(tmp_path / "r")
-    keyhole.assess(FRAME, "A", population=4).save(tmp_path / "r")
+    before = listing(tmp_path / "r")
+    with pytest.raises(OutputError, match=r"holds the results of a run: .*`out`.*`overwrite`") as caught:
+        keyhole.assess(FRAME, "A", population=4).save(tmp_path / "r")
+    assert "\n" not in str(caught.value)
+    assert listing(tmp_path / "r") == before
+    keyhole.assess(FRAME, "A", population=4).save(tmp_path / "r", overwrite=True)
     assert keyhole.load(tmp_path / "r").summary["input"]["keys"] == ["A"]
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
     assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
 
 
-def test_a_checkpoint_goes_away_when_the_chains_agree_and_stays_when_they_do_not(assessment, tmp_path):
-    (tmp_path / "r" / "checkpoint" / "a").mkdir(parents=True)
-    (tmp_path / "r" / "checkpoint" / "a" / "head.json").touch()
+def make_checkpoint(folder: Path) -> None:
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "head.json").touch()
+
+
+def test_its_own_checkpoint_goes_away_when_the_chains_agree_and_stays_when_they_do_not(assessment, tmp_path):
+    make_checkpoint(tmp_path / "r" / "checkpoint")
+    assessment = replace(assessment, _checkpoint=tmp_path / "r" / "checkpoint")
     for grade in ("usable", "not converged"):
         verdict = replace(assessment.diagnosis.verdict, grade=grade)
         unsure = replace(assessment, diagnosis=replace(assessment.diagnosis, verdict=verdict))
@@ -102,10 +121,42 @@ def test_a_checkpoint_goes_away_when_the_chains_agree_and_stays_when_they_do_not
     assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
 
 
+def test_the_unfinished_run_of_others_is_replaced_only_if_that_is_asked_for(assessment, tmp_path):
+    make_checkpoint(tmp_path / "r" / "checkpoint")
+    with pytest.raises(OutputError, match=r"holds a run that can be continued: use `resume`, .*`overwrite`"):
+        assessment.save(tmp_path / "r")
+    assert (tmp_path / "r" / "checkpoint" / "a" / "head.json").exists()
+    assessment.save(tmp_path / "r", overwrite=True)
+    assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
+
+
+def test_files_that_are_not_ours_are_never_deleted(assessment, tmp_path):
+    folder = tmp_path / "r"
+    assessment.save(folder)
+    make_checkpoint(folder / "checkpoint")
+    foreign = [".r-snapshot/records.csv", ".keyhole-results-abcdefgh/mine.txt", "checkpoint/a/mine.npz", "notes.txt"]
+    for name in foreign:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("years of work")
+    with reserve(folder, overwrite=True, resume=False):
+        assessment.save(folder, overwrite=True)
+    for name in foreign:
+        assert (folder / name).read_text() == "years of work", name
+    assert not (folder / "checkpoint" / "a" / "head.json").exists()
+
+
+def test_a_name_of_ours_that_the_manifest_does_not_list_is_not_ours(assessment, tmp_path):
+    assessment.save(tmp_path / "r")
+    (tmp_path / "r" / "keys.parquet").write_text("years of work")
+    with pytest.raises(OutputError, match=r"keys.parquet does not belong to the results there: move it"):
+        assessment.save(tmp_path / "r", overwrite=True)
+    assert (tmp_path / "r" / "keys.parquet").read_text() == "years of work"
+
+
 def test_what_a_killed_run_left_is_ours(assessment, tmp_path):
     folder = tmp_path / "r"
-    (folder / ".r-abcdefgh").mkdir(parents=True)
-    (folder / ".r-abcdefgh" / "records.csv").touch()
+    (folder / ".keyhole-results-abcdefgh").mkdir(parents=True)
+    (folder / ".keyhole-results-abcdefgh" / "records.csv").touch()
     (folder / ".lock").touch()
     (folder / "summary.json").touch()
     check_output(folder)
@@ -175,8 +226,34 @@ def test_the_report_is_a_view_and_not_read_again(assessment, tmp_path):
 def test_a_new_result_takes_the_old_internal_report_away(assessment, tmp_path):
     assessment.save(tmp_path / "r")
     assessment.report(tmp_path / "r" / INTERNAL_REPORT, internal=True)
-    assessment.save(tmp_path / "r")
+    assessment.save(tmp_path / "r", overwrite=True)
     assert sorted(listing(tmp_path / "r")) == sorted([*OUTPUTS, MANIFEST])
+
+
+@pytest.mark.parametrize("name", [REPORT, "elsewhere.html"])
+def test_a_report_is_replaced_if_keyhole_wrote_it_there_or_if_that_is_asked_for(assessment, tmp_path, name):
+    assessment.save(tmp_path / "r")
+    path = tmp_path / "r" / REPORT if name == REPORT else tmp_path / name
+    assessment.report(path)
+    if name == REPORT:
+        assessment.report(path, title="Another")
+        path.write_text("edited by somebody")
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match=r"exists: .*`overwrite`"):
+        assessment.report(path)
+    assert path.read_bytes() == before
+    assessment.report(path, overwrite=True)
+    assert path.read_bytes() != b"edited by somebody"
+
+
+def test_records_have_six_digits_in_the_table_and_all_in_parquet(assessment, tmp_path):
+    risks = pl.Series([1 / 3, 1234567.0, 1e-9 / 7, None])
+    exact = replace(assessment, record_table=assessment.records.with_columns(r1=risks).lazy())
+    exact.save(tmp_path / "r")
+    with (tmp_path / "r" / "records.csv").open() as file:
+        header, *rows = (line.rstrip("\n").split(",") for line in file)
+    assert [row[header.index("r1")] for row in rows] == ["0.333333", "1234570.0", "1.42857e-10", ""]
+    assert keyhole.load(tmp_path / "r").records["r1"].equals(risks)
 
 
 def test_a_failed_write_leaves_the_old_result(assessment, tmp_path, monkeypatch):
@@ -188,7 +265,7 @@ def test_a_failed_write_leaves_the_old_result(assessment, tmp_path, monkeypatch)
 
     monkeypatch.setattr("keyhole.results.folder.write_draws", full_disk)
     with pytest.raises(OutputError, match="No space left"):
-        keyhole.assess(FRAME, "A", population=4).save(tmp_path / "r")
+        keyhole.assess(FRAME, "A", population=4).save(tmp_path / "r", overwrite=True)
     with pytest.raises(OutputError, match="No space left"):
         assessment.save(tmp_path / "new")
     assert listing(tmp_path / "r") == before
@@ -243,10 +320,11 @@ def test_manifest_tells_the_run_but_no_values_and_no_names(assessment, tmp_path)
 def test_draws_give_the_same_bytes_and_come_back(tmp_path, rng):
     draws = {"tau1": rng.normal(size=(4, 30)), "log_likelihood": rng.normal(size=(4, 30))}
     profiles = {"weight": rng.random((4, 10, 300)).astype(np.float32), "total": np.arange(40).reshape(4, 10)}
+    boxes = {"impossible": np.eye(5, dtype=np.uint8)}
     for name in ("one", "two"):
-        write_draws(draws, profiles, tmp_path / name)
+        write_draws(draws, profiles, tmp_path / name, boxes)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    for written, read in zip((draws, profiles), read_draws(tmp_path / "one"), strict=True):
+    for written, read in zip((draws, profiles, boxes), read_draws(tmp_path / "one"), strict=True):
         assert written.keys() == read.keys()
         for name, array in written.items():
             assert array.dtype == read[name].dtype

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,8 +10,11 @@ import pytest
 
 import keyhole
 from keyhole.cli import group
+from keyhole.commands import screen
+from keyhole.results import assessment
+from keyhole.risk.measures import certain_measure
 from keyhole.settings import option_names
-from keyhole.words import OPTIONS, RENAMED, as_flags, duration, number, percent, round_up, rounded
+from keyhole.words import OPTIONS, RENAMED, as_flags, duration, expects_none, number, percent, round_up, rounded
 
 SOURCE = Path(keyhole.__file__).parent
 
@@ -105,3 +109,23 @@ def test_the_options_are_those_of_the_commands():
 )
 def test_options_become_flags(text, shown):
     assert as_flags(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "interval", "none"),
+    [
+        (0.001, 0.004, (0.0, 0.0), True),  # "about 0.00 (0 to 0)"
+        (0.0, None, (0.0, 0.0), True),
+        (0.03, 0.004, (0.0, 0.0), False),
+        (0.001, 0.004, (0.0, 1.0), False),
+        (12.0, 0.4, (7.0, 18.0), False),
+    ],
+)
+def test_an_estimate_of_nothing_is_said_in_words(mean, error, interval, none):
+    assert expects_none(mean, error, interval) == none
+    found = certain_measure(0.0)
+    found = replace(found, mean=mean, mcse=error, interval=interval)
+    assert (assessment.about(found) == "none expected") == none
+    assert (screen.about(found) == "none expected") == none
+    unsure = replace(found, pooled=False)
+    assert "none expected" not in assessment.about(unsure) + screen.about(unsure)

@@ -81,6 +81,15 @@ def crossed(gates: Iterable[ReleaseGate], summary: Mapping[str, Any]) -> list[st
     help="Exit with 0 also if the result is usable: within twice the limits of a converged one.",
 )
 @click.option("--resume", is_flag=True, help="Continue the unfinished run in the result folder.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace the results or the unfinished run in the folder; other files stay."
+)
+@click.option("--with-keys", is_flag=True, help="Add the keys of each record to records.csv and records.parquet.")
+@click.option(
+    "--keep-data",
+    is_flag=True,
+    help="Keep the encoded keys of all records in the result folder, so that what-if needs no FILE.",
+)
 @add(*flags.DATABASE, *flags.CELLS)
 @click.option(
     "--fail-above", multiple=True, metavar="tau1=5", help="Exit with 4 if tau1 (tau2, tau1.upper) exceeds this limit."
@@ -92,6 +101,8 @@ def command(
     out: Path | None,
     accept: str | None,
     fail_above: tuple[str, ...],
+    resume: bool,
+    overwrite: bool,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -108,7 +119,8 @@ def command(
       keyhole assess survey.sav --keys AGE,SEX --band AGE=0,15,30,45,60,75 --population 953076
 
     The result folder holds report.html (to read and to print), summary.json, records.csv (the risk of every record;
-    also as records.parquet), draws.nc (for ArviZ) and manifest.json. Only its owner can read it.
+    also as records.parquet), draws.nc (for ArviZ) and manifest.json. Only its owner can read it. Results that are there
+    already are replaced with --overwrite only.
     """
     population, fraction = drop_overruled(click.get_current_context(), "population", "fraction")
     sizes = (population is not None) + (fraction is not None)
@@ -122,18 +134,21 @@ def command(
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary, silenced
     from keyhole.results.folder import CHECKPOINT, reserve
+    from keyhole.results.restored import KEYS
     from keyhole.sampling.workers import stoppable
 
-    with stoppable(), reserve(folder), silenced():
+    with stoppable(), reserve(folder, overwrite, resume), silenced():
         with show_progress(quiet or as_json) as on_progress:
             assessment = assess(
                 source,
                 on_progress=on_progress,
                 checkpoint=folder / CHECKPOINT,
+                resume=resume,
+                overwrite=overwrite,
                 **given({**options, "population": population, "fraction": fraction}),
             )
         assessment.manifest["asked"]["out"] = str(folder)
-        assessment.save(folder)
+        assessment.save(folder, overwrite=True)  # what was there has been refused before the run, or may go
     summary = assessment.summary
     if as_json:
         print_json(summary)
@@ -146,6 +161,11 @@ def command(
         if summary[check] is not None and not summary[check]["ok"]:
             print_note(summary[check]["message"] if unseen else f"{title}: not passed, see the table.")
     over = crossed(gates, summary)
+    if options["keep_data"]:
+        print_note(
+            f"{folder / KEYS} holds the keys of all records (`keep_data`): treat the folder like the data, and delete "
+            "that file when what-if is done."
+        )
     if over:
         print_note(f"--fail-above: {'; '.join(over)}.")
     if not assessment.converged:

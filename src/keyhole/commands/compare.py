@@ -12,10 +12,10 @@ import click
 from keyhole.classical.catalogue import TIME_LIMIT as CLASSICAL_LIMIT
 from keyhole.classical.catalogue import Guess
 from keyhole.commands import flags
-from keyhole.commands.flags import add, choose_source, given, settings_flags, take_reading
+from keyhole.commands.flags import add, choose_source, given, settings_flags
 from keyhole.commands.progress import is_compiled, show_progress
 from keyhole.commands.screen import fits, print_json, print_na, print_table, print_text
-from keyhole.evaluation.comparison import OURS, TIME_LIMIT, Given, Outcome, describe_estimator
+from keyhole.evaluation.comparison import OURS, TIME_LIMIT, Comparison, Outcome, describe_estimator
 from keyhole.sampling import Event, Notice
 from keyhole.settings import make_settings
 from keyhole.words import as_flags, duration, interval_words, number, plural, with_interval
@@ -45,20 +45,20 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[list[Any]]:
     return [["" if value is None else value for value in row] for row in rows]
 
 
-def print_outcomes(given: Given, outcomes: Sequence[Outcome]) -> None:
+def print_outcomes(found: Comparison) -> None:
     """Print one line for each estimator; marks refer to the footnotes below."""
-    sample = given.sample
     print_text(
-        f"{sample.uniques:,} of {sample.records:,} records are alone in the sample; "
-        f"the population has {sample.population:,} people."
+        f"{found.sample_uniques:,} of {found.records:,} records are alone in the sample; "
+        f"the population has {found.population:,} people."
     )
     marks: dict[str, str] = {}
-    names = [_mark(found, given, marks) for found in outcomes]
+    outcomes = found.outcomes
+    names = [_mark(outcome, found.missing, marks) for outcome in outcomes]
     columns = {
-        "tau1": [_estimate(found, found.tau1) for found in outcomes],
-        "tau2": [_estimate(found, found.tau2) for found in outcomes],
+        "tau1": [_estimate(outcome, outcome.tau1) for outcome in outcomes],
+        "tau2": [_estimate(outcome, outcome.tau2) for outcome in outcomes],
     }
-    seconds = [f"{found.seconds:.1f}" for found in outcomes]
+    seconds = [f"{outcome.seconds:.1f}" for outcome in outcomes]
     together = (("Estimator", *columns, "Seconds"), list(zip(names, *columns.values(), seconds, strict=True)))
     if fits(*together):
         print_table(*together)
@@ -82,20 +82,20 @@ def _estimate(outcome: Outcome, guess: Guess) -> str:
     return with_interval(guess)
 
 
-def _mark(outcome: Outcome, given: Given, marks: dict[str, str]) -> str:
+def _mark(outcome: Outcome, missing: str, marks: dict[str, str]) -> str:
     """Return the name with the marks of its footnotes; `marks` maps each footnote to its mark."""
     own = []
-    for note in _notes(outcome, given):
+    for note in _notes(outcome, missing):
         next_letter = ascii_lowercase[sum(mark.isalpha() for mark in marks.values())]
         own.append(marks.setdefault(note, FIXED_MARKS.get(note, next_letter)))
     return f"{outcome.name} {','.join(own)}" if own else outcome.name
 
 
-def _notes(outcome: Outcome, given: Given) -> list[str]:
+def _notes(outcome: Outcome, missing: str) -> list[str]:
     """Return what a reader must know before using the line, from what makes it useless to what qualifies it."""
     details = outcome.details
     if outcome.error is not None:
-        blanks = given.arguments["missing"] == "model" and outcome.name not in OURS
+        blanks = missing == "model" and outcome.name not in OURS
         return [f"{'not for this design' if blanks else 'not estimable'}: {outcome.error}"]
     notes = [note for grade, note in GRADES.items() if details.get("grade") == grade]
     if "below_2" in details:
@@ -148,12 +148,13 @@ def describe_time(estimators: Sequence[str], time_limit: float) -> str:
 @click.option("--time-limit", metavar="DURATION", help=f"For each of keyhole's models.  [default: {TIME_LIMIT:g}s]")
 @add(settings_flags("chains", "seed", "workers", "max_sweeps"))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the table to this file as well.")
-@add(flags.JSON, flags.QUIET)
+@add(flags.OVERWRITE, flags.JSON, flags.QUIET)
 def command(
     file: Path | None,
     url: str | None,
     estimators: str | None,
     csv_file: Path | None,
+    overwrite: bool,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -182,18 +183,19 @@ def command(
     if (options["population"] is None) == (options["fraction"] is None):
         raise click.UsageError("give one of --population N and --fraction F.")
 
-    from keyhole.evaluation.comparison import choose_estimators, describe_outcome, prepare, run_estimators
-    from keyhole.files import write_text
+    from keyhole.evaluation.comparison import choose_estimators, compare
+    from keyhole.files import refuse_existing, write_text
 
     chosen = choose_estimators(estimators)
     source = choose_source(file, url, options["query"])
-    reading = take_reading(options)
-    settings = given({name: options.pop(name) for name in ("time_limit", "chains", "seed", "workers", "max_sweeps")})
-    data = prepare(source, **given(options), reading=reading)
+    if csv_file is not None:
+        refuse_existing(csv_file, overwrite, "csv")
+    time_limit = make_settings(**given({"time_limit": options["time_limit"] or TIME_LIMIT})).time_limit
     with show_progress(quiet or as_json) as report:
-        report(Notice(describe_time(chosen, make_settings(**{"time_limit": TIME_LIMIT, **settings}).time_limit)))
 
         def show_start(name: str) -> None:
+            if name == chosen[0]:
+                report(Notice(describe_time(chosen, time_limit)))
             report(Notice(f"{chosen.index(name) + 1} of {len(chosen)}: {name}"))
 
         def show_event(event: Event) -> None:
@@ -201,19 +203,15 @@ def command(
             if not isinstance(event, Notice) or event.warning:
                 report(event)
 
-        outcomes = run_estimators(data, chosen, show_start, show_event, **settings)
+        found = compare(source, estimators=chosen, on_start=show_start, on_progress=show_event, **given(options))
     if not quiet:
-        print_na(data.na)
+        print_na(found.na)
     if csv_file is not None:
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(table_rows(outcomes))
+        csv.writer(text, lineterminator="\n").writerows(table_rows(found.outcomes))
         write_text(text.getvalue(), csv_file)
     if as_json:
-        sample = data.sample
-        counts = {"records": sample.records, "population": sample.population, "sample_uniques": sample.uniques}
-        print_json(
-            {"input": {**counts, "na": data.na}, "estimators": [describe_outcome(outcome) for outcome in outcomes]}
-        )
+        print_json(found.to_dict())
     elif not quiet:
-        print_outcomes(data, outcomes)
+        print_outcomes(found)
     return 0

@@ -44,6 +44,7 @@ IDENTIFIER = click.option(
     "--allow-identifier", multiple=True, metavar="KEY", help="Accept a key that looks like an identifier."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace what is there; files that are not ours stay.")
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 
 
@@ -94,7 +95,6 @@ CELLS = (
         help="With --query: the database counts the records of each cell (GROUP BY); records.csv has one row per cell.",
     ),
 )
-SOURCE_OPTIONS = ("query", "count", "bands", "user_missing", "na", "count_cells")
 
 
 def add(*flags: Decorator) -> Decorator:
@@ -121,13 +121,6 @@ def settings_flags(*names: str) -> Decorator:
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; the others keep their defaults."""
     return {name: value for name, value in options.items() if value is not None}
-
-
-def take_reading(options: dict[str, Any]) -> Any:
-    """Take the options of reading out of these, as SourceOptions."""
-    from keyhole.data import SourceOptions
-
-    return SourceOptions(**given({name: options.pop(name) for name in SOURCE_OPTIONS}))
 
 
 def choose_source(file: Path | None, url: str | None, query: str | None) -> Path | str:

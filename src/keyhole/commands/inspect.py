@@ -1,7 +1,6 @@
 """`keyhole inspect`."""
 
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,14 +32,11 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     source = choose_source(file, url, options["query"])
 
     from keyhole.commands.screen import print_json, print_na, print_note
-    from keyhole.data import SourceOptions, inspect_source
+    from keyhole.data import inspect
 
-    found = inspect_source(source, codebook, SourceOptions(**given(options)))
+    found = inspect(source, codebook, **given(options))
     if as_json:
-        variables = [asdict(variable) for variable in found.variables]
-        for variable in variables:
-            variable["categories"] = [{"code": code, "label": label} for code, label in variable["categories"]]
-        print_json({"rows": found.rows, "variables": variables, "na": found.na, "named": found.named})
+        print_json(found.to_dict())
     else:
         _print(found)
     print_na(found.na)
@@ -64,13 +60,12 @@ def _print(found: "Inspection") -> None:
     labels = [(variable.name, text) for variable in found.variables if (text := _describe(variable))]
     if labels:
         print_table(("Variable", "Label and named categories"), labels)
-    keys = [variable.name for variable in found.variables if variable.looks_like == "key"]
     click.echo(f"{plural(found.rows, 'row')}, {plural(len(found.variables), 'variable')}.")
-    if keys and found.named:
+    if found.keys and found.named:
         print_text(
             "Keys are what an intruder could know about a person. Remove from this list what no intruder can know:"
         )
-        click.echo(f"  --keys {shlex.quote(','.join(keys))}")
+        click.echo(f"  --keys {shlex.quote(','.join(found.keys))}")
     weights = [variable.name for variable in found.variables if variable.looks_like == "weight"]
     if weights and found.named:
         print_text(f"A survey weight is no key; its option is --weight: {', '.join(weights)}.")

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keyhole.kernels.jit import CACHE_FOLDER
+from keyhole.progress import TITLES, chain_row, describe_whole
 from keyhole.sampling import Event, Notice, OnProgress, Progress
 from keyhole.words import as_flags
 
@@ -48,34 +49,11 @@ def is_compiled() -> bool:
 def make_table(latest: dict[int, Progress]) -> Table:
     """Return a table with one row for each chain that has reported."""
     table = Table(box=None, pad_edge=False, header_style="")
-    for title in ("Chain", "Draws", "Sweeps", "Sweeps/s", "Profiles", "tau1 so far"):
+    for title in TITLES:
         table.add_column(title, justify="right")
-    for chain, event in sorted(latest.items()):
-        table.add_row(
-            str(chain + 1),
-            f"{event.draws:,}",
-            f"{event.sweeps:,}",
-            f"{event.speed:,.0f}" if event.speed >= 10 else f"{event.speed:.1f}",
-            str(event.profiles),
-            "" if event.tau1 != event.tau1 else f"{event.tau1:.1f}",
-        )
+    for _, event in sorted(latest.items()):
+        table.add_row(*chain_row(event))
     return table
-
-
-def describe_whole(event: Progress) -> str:
-    """Return the line below the table: conditions and time."""
-    met = f"{event.gates_met} of {event.gates} conditions met so far" if event.gates else "No verdict yet"
-    more = "more than " if event.verdict_left > event.left else "about "
-    return (
-        f"{met}; {clock(event.seconds)} elapsed, {more}{clock(min(event.verdict_left, event.left))} to a verdict, "
-        f"{clock(event.left)} to the time limit. Ctrl-C stops."
-    )
-
-
-def clock(seconds: float) -> str:
-    """Write seconds as minutes and seconds."""
-    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def _table(live: Live) -> Callable[[Event], None]:
@@ -91,7 +69,7 @@ def _table(live: Live) -> Callable[[Event], None]:
                 live.update(preparing)
             return
         latest[event.chain] = event
-        live.update(Group(make_table(latest), Text(describe_whole(event))))
+        live.update(Group(make_table(latest), Text(f"{describe_whole(event)} Ctrl-C stops.")))
 
     return report
 

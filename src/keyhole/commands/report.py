@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from keyhole.commands.flags import OVERWRITE, add
+
 
 @click.command("report", short_help="Write the report of a result folder again, safe or internal.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -13,7 +15,8 @@ import click
     "--out", type=click.Path(path_type=Path), help="File.  [default: report.html or report-internal.html in DIR]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the content as JSON, to the screen or to the --out file.")
-def command(folder: Path, internal: bool, title: str | None, out: Path | None, as_json: bool) -> int:
+@add(OVERWRITE)
+def command(folder: Path, internal: bool, title: str | None, out: Path | None, as_json: bool, overwrite: bool) -> int:
     """Write the report of the result folder DIR as one HTML page without scripts.
 
     A safe report (the default) holds no record and no small count: counts of records below 10 are shown as <10, others
@@ -23,20 +26,20 @@ def command(folder: Path, internal: bool, title: str | None, out: Path | None, a
     Example:
       keyhole report survey.keyhole --internal --out for-us.html
     """
-    from keyhole.files import write_text
     from keyhole.report import make_content
-    from keyhole.report.render import content_json, render
-    from keyhole.results.folder import INTERNAL_REPORT, REPORT, load, replace_report
+    from keyhole.report.render import content_json
+    from keyhole.results.folder import INTERNAL_REPORT, REPORT, load, write_report
 
-    content = make_content(load(folder), internal, title)
-    if as_json and out is None:
-        click.echo(content_json(content), nl=False)
-        return 0
+    assessment = load(folder)
     path = out if out is not None else folder / (INTERNAL_REPORT if internal else REPORT)
-    if out is None and not internal:
-        replace_report(folder, render(content))
+    if as_json:
+        text = content_json(make_content(assessment, internal, title))
+        if out is None:
+            click.echo(text, nl=False)
+            return 0
+        write_report(text, path, overwrite)
     else:
-        write_text(content_json(content) if as_json else render(content), path)
+        assessment.report(path, internal, title, overwrite)
     kind = "INTERNAL, for the owner only" if internal else "safe: no records, no small counts"
     click.echo(f"{path} ({kind})")
     return 0

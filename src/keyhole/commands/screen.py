@@ -14,7 +14,18 @@ from rich.table import Table
 
 from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
-from keyhole.words import as_flags, duration, interval_words, number, percent, plural, round_up, rounded, with_interval
+from keyhole.words import (
+    as_flags,
+    duration,
+    expects_none,
+    interval_words,
+    number,
+    percent,
+    plural,
+    round_up,
+    rounded,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     from keyhole.data.design import Weights
@@ -37,6 +48,7 @@ ENVELOPE = (
     "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
     "95 % limit of any chain."
 )
+NONE = "none expected"
 CHECKS = {"fit": "Model check", "self_check": "Half-sample check"}
 ESTIMATORS = {
     "exact": "exact cell probabilities",
@@ -131,9 +143,14 @@ def sentences(summary: "Summary") -> list[str]:
         who = "1 record that is" if uniques == 1 else f"all {uniques:,} records that are"
         text = f"{who} alone in it can be identified (tau1 = {uniques:,}, tau2 = {uniques:,})."
         return [f"The sample is the whole population: {text}", *open_question]
+    alone, matched = about(tau1), about(tau2)
     return [
-        f"Of {uniques:,} records that are alone in the sample, {about(tau1)} are alone in the population.",
-        f"An intruder who guesses among all who fit would match {about(tau2)} of them to the right person.",
+        f"Of {uniques:,} records that are alone in the sample, "
+        f"{'none is expected to be' if alone == NONE else f'{alone} are'} alone in the population.",
+        "An intruder who guesses among all who fit "
+        + ("is expected to match none" if matched == NONE else f"would match {matched}")
+        + " of them to the right person.",
+        *(as_flags(f"Caution: {caution}") for caution in summary.cautions),
         *open_question,
         *([] if tau1.pooled else [ENVELOPE]),
     ]
@@ -144,6 +161,8 @@ def about(measure: "Measure") -> str:
     interval = interval_words(measure.interval)
     if not measure.pooled:
         return f"{interval} (NOT CONVERGED)"
+    if expects_none(measure.mean, measure.mcse, measure.interval):
+        return NONE
     return f"about {rounded(measure.mean, measure.mcse)} ({100 * measure.level:.0f} % interval {interval})"
 
 

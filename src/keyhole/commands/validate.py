@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from keyhole.commands import flags
-from keyhole.commands.flags import COUNT, add, choose_source, default_folder, given, settings_flags, take_reading
+from keyhole.commands.flags import COUNT, add, choose_source, default_folder, given, settings_flags
 from keyhole.commands.screen import print_json, print_na, print_table, print_text
 from keyhole.evaluation.replicate import PLOT, RESULT
 from keyhole.words import as_flags, duration, number, plural
@@ -117,7 +117,6 @@ def command(
 
     source = choose_source(population, url, options["query"])
     folder = out if out is not None else default_folder(source, ".validate")
-    reading = take_reading(options)
     started, earlier = time.monotonic(), None
 
     def report_finished(finished: int, wanted: int) -> None:
@@ -128,7 +127,7 @@ def command(
         click.echo(f"{finished} of {wanted} replicates{more}", err=True)
 
     on_finished = None if quiet or as_json else report_finished
-    result = validate(source, folder=folder, on_finished=on_finished, reading=reading, **given(options))
+    result = validate(source, folder=folder, on_finished=on_finished, **given(options))
     if as_json:
         print_json(result)
     elif not quiet:

@@ -1,32 +1,24 @@
 """`keyhole zeros check | suggest | boxes`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from keyhole.commands import Group
-from keyhole.commands.flags import (
-    CELLS,
-    CODEBOOK,
-    DATABASE,
-    IDENTIFIER,
-    JSON,
-    POPULATION,
-    add,
-    choose_source,
-    take_reading,
-)
+from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, POPULATION, add, choose_source, given
 from keyhole.commands.screen import print_json, print_na, print_table, print_text
+from keyhole.files import refuse_existing
 from keyhole.words import first_few, percent, plural
 
 if TYPE_CHECKING:
-    from keyhole.data import Microdata
-    from keyhole.zeros import Zeros
-    from keyhole.zeros.contradictions import RuleCheck
+    from keyhole.zeros import Check
 
 SHOWN_ROWS = 10
+
+CONTRADICTED = 1
+"""Exit status of `check` when records contradict the rules, as `assess` has then."""
 
 RULES = click.argument("rules", type=click.Path(path_type=Path))
 DATA = add(
@@ -46,30 +38,21 @@ def command() -> None:
 def check(rules: Path, as_json: bool, **options: Any) -> int:
     """Show what each rule of RULES excludes, which are redundant, and which records of FILE contradict them.
 
+    The exit status is 1 if a record contradicts a rule, and 0 otherwise.
+
     \b
     Example:
       keyhole zeros check rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.zeros import check_zeros
+    from keyhole.zeros import check as check_rules
 
-    data = _read(**options)
-    zeros = _read_rules(rules, data)
-    checks, rows = check_zeros(zeros, data)
+    found = check_rules(rules, *_choose(options), **given(options))
+    print_na(found.na)
     if as_json:
-        print_json(
-            {
-                "cells": zeros.cells,
-                "impossible_cells": zeros.impossible_cells,
-                "share": zeros.share,
-                "boxes": len(zeros.impossible),
-                "possible_boxes": len(zeros.possible),
-                "contradicting_rows": rows.tolist(),
-                "rules": [{**vars(rule), "rows": rule.rows.tolist()} for rule in checks],
-            }
-        )
+        print_json(found.to_dict())
     else:
-        _print_check(zeros, checks, len(rows), data.records)
-    return 0
+        _print_check(found)
+    return 0 if found.holds else CONTRADICTED
 
 
 @command.command("suggest")
@@ -102,12 +85,19 @@ def suggest(out: Path | None, false_discovery: float, order: str, population: in
     """
     from keyhole.errors import OutputError
     from keyhole.files import write_text
-    from keyhole.zeros import format_suggestions, suggest_zeros
+    from keyhole.zeros import format_suggestions
+    from keyhole.zeros import suggest as suggest_rules
 
     if out is not None and out.exists():
         raise OutputError(f"{out} exists, and may hold rules that somebody has confirmed: choose another with `out`.")
-    data = _read(**options)
-    found = suggest_zeros(data, false_discovery, order=3 if order == "3" else 2, population=population)
+    found = suggest_rules(
+        *_choose(options),
+        population=population,
+        false_discovery=false_discovery,
+        order=3 if order == "3" else 2,
+        **given(options),
+    )
+    print_na(found.na)
     text = format_suggestions(found)
     if out is None:
         click.echo(text, nl=False)
@@ -139,70 +129,52 @@ def boxes(rules: Path, possible: bool, out: Path | None, raw_labels: bool, as_js
     Example:
       keyhole zeros boxes rules.yaml survey.csv --keys AGE,MARST
     """
-    from keyhole.zeros import list_boxes
+    from keyhole.zeros import boxes as make_boxes
 
     if raw_labels and out is None:
         raise click.UsageError("--raw-labels concerns the file of --out: add --out, or omit --raw-labels.")
-    zeros = _read_rules(rules, _read(**options))
     if out is not None:
-        _write_boxes(zeros, possible, out, raw_labels)
-    lines = list_boxes(zeros, possible)
+        refuse_existing(out, overwrite=False)
+    found = make_boxes(rules, *_choose(options), possible=possible, **given(options))
+    print_na(found.na)
+    if out is not None:
+        _write_boxes(found.table, out, raw_labels)
     if as_json:
-        print_json({"boxes": [vars(line) for line in lines]})
+        print_json({"boxes": [vars(line) for line in found.lines]})
         return 0
     kind = "possible" if possible else "impossible"
-    body = [(f"{line.cells:,}", percent(line.share), line.words) for line in lines]
+    body = [(f"{line.cells:,}", percent(line.share), line.words) for line in found.lines]
     if body:
         print_table(("Combinations", "Share", kind.capitalize()), body)
-    cells = sum(line.cells for line in lines)
+    cells = sum(line.cells for line in found.lines)
     click.echo(
-        f"All {kind} combinations, {cells:,} of {zeros.cells:,} ({percent(cells / zeros.cells)}), "
-        f"as {len(lines):,} box{'' if len(lines) == 1 else 'es'}; each is in one box only."
+        f"All {kind} combinations, {cells:,} of {found.cells:,} ({percent(cells / found.cells)}), "
+        f"as {len(found.lines):,} box{'' if len(found.lines) == 1 else 'es'}; each is in one box only."
     )
     return 0
 
 
-def _read(
-    file: Path | None,
-    url: str | None,
-    keys: str | None,
-    codebook: Path | None,
-    allow_identifier: tuple[str, ...],
-    **options: Any,
-) -> "Microdata":
-    from keyhole.data import read_codebook, read_microdata
-
-    source = choose_source(file, url, options["query"])
+def _choose(options: dict[str, Any]) -> tuple[Any, ...]:
+    """Take source, keys and codebook out of the options."""
+    source = choose_source(options.pop("file"), options.pop("url"), options["query"])
+    keys, codebook = options.pop("keys"), options.pop("codebook")
     if keys is None and codebook is None:
         raise click.UsageError("give --keys A,B,C or a --codebook.")
-    names = keys or tuple(read_codebook(codebook))
-    found = read_microdata(source, names, codebook, allow_identifier, options=take_reading(options))
-    print_na(found.reading["na"])
-    return found
+    return source, keys, codebook
 
 
-def _read_rules(rules: Path, data: "Microdata") -> "Zeros":
-    from keyhole.zeros import read_zeros
-
-    return read_zeros(rules, data.variables, {variable.name: variable for variable in data.ignored_variables})
-
-
-def _write_boxes(zeros: "Zeros", possible: bool, out: Path, raw: bool) -> None:
+def _write_boxes(table: Mapping[str, list[str]], out: Path, raw: bool) -> None:
     """Write the boxes as a table; text that a spreadsheet would run is prefixed with '."""
     import polars as pl
 
-    from keyhole.errors import OutputError
     from keyhole.files import csv_text, write_text
-    from keyhole.zeros import tabulate_boxes
 
-    if out.exists():
-        raise OutputError(f"{out} exists: choose another with `out`.")
-    table = tabulate_boxes(zeros, possible)
     write_text(csv_text(pl.DataFrame(table, schema=dict.fromkeys(table, pl.String)), raw), out)
 
 
-def _print_check(zeros: "Zeros", checks: Sequence["RuleCheck"], contradicting: int, records: int) -> None:
+def _print_check(found: "Check") -> None:
     """Print a line for each rule, then what they exclude together and what to do."""
+    zeros, contradicting, records = found.zeros, len(found.rows), found.records
     title = ("Rule", "Nobody has", "Combinations", "Redundant", "Rows that contradict it")
     body = [
         (
@@ -212,14 +184,14 @@ def _print_check(zeros: "Zeros", checks: Sequence["RuleCheck"], contradicting: i
             ("covered by " + ", ".join(rule.covered_by)) if rule.redundant else "",
             first_few(rule.rows.tolist(), SHOWN_ROWS),
         )
-        for rule in checks
+        for rule in found.rules
     ]
     # Empty columns would only take room.
     shown = [place for place in range(len(title)) if place < 3 or any(line[place] for line in body)]
     if body:
         print_table(tuple(title[x] for x in shown), [tuple(line[x] for x in shown) for line in body])
     click.echo(
-        f"{plural(len(checks), 'rule')}: {zeros.impossible_cells:,} of {zeros.cells:,} combinations "
+        f"{plural(len(found.rules), 'rule')}: {zeros.impossible_cells:,} of {zeros.cells:,} combinations "
         f"({percent(zeros.share)}) are impossible, so {zeros.cells - zeros.impossible_cells:,} are possible."
     )
     if not contradicting:

@@ -3,7 +3,7 @@
 from keyhole.data.cells import CellCounts, count_cells, count_records, encode, find_cells
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions
-from keyhole.data.inspection import Inspected, Inspection, inspect_source
+from keyhole.data.inspection import Inspected, Inspection, inspect
 from keyhole.data.microdata import read_microdata
 from keyhole.data.variables import BLANK, Microdata, Variable
 
@@ -19,7 +19,7 @@ __all__ = [
     "count_records",
     "encode",
     "find_cells",
-    "inspect_source",
+    "inspect",
     "read_codebook",
     "read_microdata",
 ]

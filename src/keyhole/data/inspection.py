@@ -4,8 +4,8 @@ Names, labels and counts are shown; values of the data never are.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,8 +49,18 @@ Looks = Literal["key", "identifier", "weight", "continuous", "constant"]
 class Inspected:
     """One variable.
 
-    kind: text, whole numbers, numbers, dates or true/false; different: number of distinct values, blanks aside.
-    categories: codes and labels of the file or the codebook, in order; looks_like: its likely use, with the reason.
+    Attributes
+    ----------
+    name, title : str
+        Name, and label in the file.
+    kind : str
+        text, whole numbers, numbers, dates or true/false.
+    different, blank : int
+        Number of distinct values, blanks aside, and of blanks.
+    categories : tuple
+        Codes and labels of the file or the codebook, in order.
+    looks_like, reason : str
+        Likely use (key, identifier, weight, continuous, constant), and why.
     """
 
     name: str
@@ -67,7 +77,16 @@ class Inspected:
 class Inspection:
     """All variables of a source, in its order.
 
-    na: what is taken as missing, as `input.na` in summary.json; named: as in `Table`.
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    variables : tuple of Inspected
+        One for each variable.
+    na : dict
+        What is taken as missing, as `input.na` in summary.json.
+    named : bool
+        False if the first line looks like a record; the variables are then called V1, V2, ...
     """
 
     rows: int
@@ -75,28 +94,63 @@ class Inspection:
     na: Mapping[str, Any]
     named: bool = True
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the variables that look like keys; only you can say which an intruder could know."""
+        return tuple(variable.name for variable in self.variables if variable.looks_like == "key")
 
-def inspect_source(
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `keyhole inspect --json` prints.
+
+        Returns
+        -------
+        dict
+        """
+        variables = [asdict(variable) for variable in self.variables]
+        for variable in variables:
+            variable["categories"] = [{"code": code, "label": label} for code, label in variable["categories"]]
+        return {"rows": self.rows, "variables": variables, "na": dict(self.na), "named": self.named}
+
+
+def inspect(
     source: Any,
     codebook: str | Path | Mapping[str, Any] | None = None,
-    options: SourceOptions | None = None,
+    *,
+    query: str | None = None,
+    user_missing: Literal["keep", "blank"] = "keep",
+    na: Sequence[str] | None = None,
 ) -> Inspection:
-    """Inspect every variable of a file, dataframe or database query."""
-    options = options or SourceOptions()
+    """Describe every variable of a file, dataframe or database query, to choose the keys. No value of the data is kept.
+
+    Parameters
+    ----------
+    source, codebook, query, user_missing, na
+        As in `assess`.
+
+    Returns
+    -------
+    Inspection
+
+    Raises
+    ------
+    KeyholeError
+        If the source cannot be read.
+    """
+    options = SourceOptions(query, user_missing=user_missing, na=na)
     options.check(())
     book = read_codebook(codebook)
     found: list[Inspected] = []
     rows, named = 0, True
-    na: dict[str, Any] = {"texts": list(choose_texts(options.na)), "found": {}, "met": {}}
+    missing: dict[str, Any] = {"texts": list(choose_texts(na)), "found": {}, "met": {}}
     for table in _parts(source, options):
         rows, named = max(rows, table.frame.height), named and table.named
-        frame, here = blank_keys(table, table.frame.columns, book, options.na)
-        na["found"] |= here["found"]
-        na["met"] |= here["met"]
+        frame, here = blank_keys(table, table.frame.columns, book, na)
+        missing["found"] |= here["found"]
+        missing["met"] |= here["met"]
         for name in frame.columns:
             variable = book.get(name) or table.labels.get(name)
             found.append(_inspect(frame[name], table.titles.get(name, ""), variable, table.where))
-    return Inspection(rows, tuple(found), na, named)
+    return Inspection(rows, tuple(found), missing, named)
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:

@@ -23,6 +23,8 @@ from keyhole.data.variables import Microdata, Table, Variable
 from keyhole.errors import CodebookError, InputError
 
 HASHED_AT_ONCE = 1_000_000
+COUNT_CELLS = "COUNT(*)"
+"""How summary and manifest say that the database counted the records of each cell."""
 
 
 def read_microdata(
@@ -98,7 +100,7 @@ def read_microdata(
         row_records=row_records,
         extra=check_extra_columns(table.frame, table.where, weight, household),
         reading={
-            "count": "COUNT(*)" if options.count_cells else options.count,
+            "count": COUNT_CELLS if options.count_cells else options.count,
             "bands": {name: entry.text for name, entry in bands.items()},
             "user_missing": options.user_missing,
             "na": na,

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -68,6 +68,46 @@ class Given:
     arguments: Mapping[str, Any]
     sample: Sample
     na: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the estimators find on one file; iterating yields the outcomes.
+
+    Attributes
+    ----------
+    outcomes : tuple of Outcome
+        One for each estimator, in the order of docs/estimators.md. One that fails has its `error`.
+    records, population, sample_uniques : int
+        Records of the sample, people of the population, and records that are alone in the sample.
+    missing : str
+        What was done with blank keys.
+    na : dict
+        Which texts were taken as missing, as `input.na` in summary.json.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    records: int
+    population: int
+    sample_uniques: int
+    missing: str
+    na: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `keyhole compare --json` prints.
+
+        Returns
+        -------
+        dict
+        """
+        counts = {"records": self.records, "population": self.population, "sample_uniques": self.sample_uniques}
+        return {
+            "input": {**counts, "na": dict(self.na)},
+            "estimators": [describe_outcome(outcome) for outcome in self.outcomes],
+        }
 
 
 def choose_estimators(names: str | Sequence[str] | None, allowed: Sequence[str] = ESTIMATORS) -> tuple[str, ...]:
@@ -175,7 +215,7 @@ def compare(
     on_progress: OnProgress | None = None,
     settings: Settings | None = None,
     **options: Unpack[Options],
-) -> tuple[Outcome, ...]:
+) -> Comparison:
     """Estimate tau1 and tau2 by keyhole's models and by the classical methods.
 
     Parameters
@@ -195,15 +235,14 @@ def compare(
 
     Returns
     -------
-    tuple of Outcome
-        One for each estimator, in the order of docs/estimators.md. One that fails has its `error`.
+    Comparison
 
     Raises
     ------
     KeyholeError
         If no estimator can use the input.
     """
-    chosen = make_settings(settings, **options)
+    chosen, names = make_settings(settings, **options), choose_estimators(estimators)
     reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
     given = prepare(
         source,
@@ -218,7 +257,9 @@ def compare(
         reading,
     )
     named = {name: getattr(chosen, name) for name in chosen.model_fields_set - {"missing"}}
-    return run_estimators(given, choose_estimators(estimators), on_start, on_progress, **named)
+    outcomes = run_estimators(given, names, on_start, on_progress, **named)
+    sample = given.sample
+    return Comparison(outcomes, sample.records, sample.population, sample.uniques, chosen.missing, given.na)
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,8 +49,13 @@ def validate(
     seed: int = 1,
     workers: int | None = None,
     on_finished: Callable[[int, int], None] | None = None,
-    missing: str = "category",
-    reading: SourceOptions | None = None,
+    missing: Literal["category", "drop"] = "category",
+    query: str | None = None,
+    count: str | None = None,
+    bands: Mapping[str, Any] | None = None,
+    user_missing: Literal["keep", "blank"] = "keep",
+    na: Sequence[str] | None = None,
+    count_cells: bool = False,
     **settings: Any,
 ) -> dict[str, Any]:
     """Draw samples from a population, run the estimators on each, and score them.
@@ -78,8 +83,8 @@ def validate(
         Called with the number of finished replicates and of all.
     missing
         Whether blanks are a category ("category"), or people with a blank key are dropped ("drop").
-    reading
-        How the source is read.
+    query, count, bands, user_missing, na, count_cells
+        As in `assess`.
     **settings
         As in `assess`, for keyhole's models.
 
@@ -105,6 +110,7 @@ def validate(
     out, rules = Path(folder), None if zeros is None else Path(zeros)
     if rules is not None and not rules.is_file():
         raise RulesError(f"{rules} does not exist: check the name of the file with rules.")
+    reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
     population = open_population(source, keys, codebook, reading, missing == "drop")
     if sample_size > population.people:
         raise InputError(

@@ -13,6 +13,7 @@ from keyhole.words import clean_name, command_line
 
 LONGER = "30m"
 DESIGN = ("weight", "household")
+BARE = ("drop_contradictions", "self_check", "with_keys", "keep_data")
 
 
 class Asked:
@@ -49,7 +50,7 @@ class Asked:
             words += _flag(name, asked.get(name))
         for name in DESIGN:
             words += _flag(name, self._manifest.get("design", {}).get(name))
-        words += [f"--{name.replace('_', '-')}" for name in ("drop_contradictions", "self_check") if asked.get(name)]
+        words += [f"--{name.replace('_', '-')}" for name in BARE if asked.get(name)]
         for name, field in Settings.model_fields.items():
             if name != "time_limit" and settings.get(name, field.default) != field.default:
                 words += _flag(name, settings[name])

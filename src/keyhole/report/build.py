@@ -23,6 +23,7 @@ from keyhole.report.sections import (
     estimate,
     message,
 )
+from keyhole.risk.advice import describe_cautions
 from keyhole.words import clean_name, duration, plural, with_interval
 
 TITLE = "Disclosure risk of a file"
@@ -92,6 +93,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     if not sampled and not everybody:
         tau = dict.fromkeys(tau, Estimate(0.0, 0.0, 0.0, "0"))
     level = float(summary["tau1"]["level"])
+    observed = [clean_name(name) for name in summary["input"].get("observed_keys", ())]
     variables = describe_variables(blocks.get("attribution"), kind, rule)
     thresholds = describe_thresholds(blocks.get("thresholds"), kind, source.sample_uniques, rule)
     check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
@@ -125,6 +127,9 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         comparators=describe_comparators(blocks.get("comparators"), source.sample_uniques),
         riskiest=list_riskiest(result.uniques) if internal else (),
         provenance=_provenance(summary, result.manifest, kind),
+        cautions=tuple(message(text) for text in describe_cautions(source.records.value or 0, observed))
+        if sampled
+        else (),
         glossary=GLOSSARY,
     )
 

@@ -301,4 +301,5 @@ class Content:
     comparators: tuple[Comparator, ...]
     riskiest: tuple[RecordRow, ...]
     provenance: tuple[tuple[str, str], ...]
+    cautions: tuple[str, ...]
     glossary: dict[str, tuple[Term, ...]]

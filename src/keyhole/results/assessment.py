@@ -3,26 +3,33 @@
 import importlib
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.errors import KeyholeError
+from keyhole.errors import KeyholeError, SettingsError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 from keyhole.summary import Summary
-from keyhole.words import number, rounded
+
+if TYPE_CHECKING:
+    from keyhole.report.notebook import Picture
+
+from keyhole.words import expects_none, number, rounded
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
 CHAIN_QUANTITIES = ("log_likelihood",)
 
 SHOWN_KEYS = 8
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+"""Dataframe libraries in which records are returned."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +54,8 @@ class Assessment:
         Weights and profiles of the stored draws, (chain, draw, ...).
     manifest : dict
         As manifest.json.
+    boxes : dict of str to numpy.ndarray
+        The rules as disjoint boxes of impossible and possible combinations, (box, level); empty without rules.
     """
 
     tau1: Measure
@@ -58,21 +67,36 @@ class Assessment:
     manifest: dict[str, Any]
     # The table of records.csv, made when it is needed: it may have too many rows for the memory.
     record_table: pl.LazyFrame
-    # The records, for releases that need them; never written, so a loaded folder has none.
+    boxes: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+    # The records with the draws, for coarser releases. The records are written only with `keep_data`.
     _posterior: Posterior | None = None
+    _keep_data: bool = False
+    # Where the run kept its checkpoints, which its results replace.
+    _checkpoint: Path | None = None
+    # The dataframe library of the caller.
+    _library: str = "polars"
 
     def __repr__(self) -> str:
         """Five lines that hold nothing of a record."""
         source, model = self.summary["input"], self.summary["model"]
+        caution = "; caution, see .summary.cautions" if self.summary.cautions else ""
         keys = ", ".join(source["keys"][:SHOWN_KEYS]) + (", ..." if len(source["keys"]) > SHOWN_KEYS else "")
         return (
             f"Assessment of {source['used']:,} records, {len(source['keys'])} keys ({keys}), "
             f"population {source['population']:,}\n"
-            f"  tau1  {about(self.tau1)} of {source['sample_uniques']:,} sample uniques are population uniques\n"
-            f"  tau2  {about(self.tau2)} correct matches expected\n"
-            f"  {self.grade}; model {model['name']}, prior {model['prior']}\n"
+            f"  tau1  {about(self.tau1)}: population uniques among {source['sample_uniques']:,} sample uniques\n"
+            f"  tau2  {about(self.tau2)}: correct matches\n"
+            f"  {self.grade}; model {model['name']}, prior {model['prior']}{caution}\n"
             "  see .records, .summary, .what_if(...), .report(path), .save(folder)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict and the pictures of a safe report."""
+        from keyhole.report import make_content
+        from keyhole.report.notebook import render_verdict
+
+        html: str = render_verdict(make_content(self))
+        return html
 
     @cached_property
     def records(self) -> pl.DataFrame:
@@ -94,25 +118,73 @@ class Assessment:
         """Whether the chains have reached one answer."""
         return self.diagnosis.converged
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the result folder: summary.json, records.csv and .parquet, draws.nc, report.html, manifest.json.
 
         Parameters
         ----------
         folder
-            A new or empty folder, or a result folder, which is replaced.
+            A new or empty folder.
+        overwrite
+            Replace the results or the unfinished run that the folder holds. Files that are not keyhole's stay.
 
         Raises
         ------
         OutputError
-            If the folder holds other files or cannot be written.
+            If the folder holds results, an unfinished run or other files, or cannot be written.
         """
         from keyhole.results.folder import write_results
 
-        write_results(self, Path(folder))
+        write_results(self, Path(folder), overwrite)
+
+    def to_frame(self, library: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
+        """Return `records` as a dataframe of the caller's library.
+
+        Parameters
+        ----------
+        library
+            Its name; by default that of the dataframe that was assessed, and polars for a file or a result folder.
+
+        Returns
+        -------
+        dataframe
+            One row for each row of the input, in its order.
+
+        Raises
+        ------
+        KeyholeError
+            If the library is not installed, or is none of those that can be written.
+        """
+        return convert_frame(self.records, library or self._library)
+
+    def plot(self, what: Literal["tau1", "tau2", "chains"] = "tau1") -> "Picture":
+        """Draw a picture of the safe report: in a notebook it is shown, and `save` writes it as SVG.
+
+        Parameters
+        ----------
+        what
+            The predictive distribution of tau1 or of tau2, or the estimate of tau1 from each chain.
+
+        Returns
+        -------
+        Picture
+
+        Raises
+        ------
+        SettingsError
+            If there is no such picture, or nothing to draw because nothing had to be estimated.
+        """
+        from keyhole.report import make_content
+        from keyhole.report.notebook import draw_picture
+
+        return draw_picture(make_content(self), what)
 
     def what_if(
-        self, drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None
+        self,
+        drop: Iterable[str] = (),
+        recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+        *,
+        data: Any = None,
     ) -> ReleaseRisk:
         """Return the risk if keys were left out or categories merged, from the same draws.
 
@@ -122,6 +194,9 @@ class Assessment:
             Keys to leave out.
         recode
             For each key, lists of categories to merge; the others stay, as in ``{"AGE": [[1, 2], [3, 4, 5]]}``.
+        data
+            For a result that was loaded: the file or dataframe that was assessed. It is checked by the hash of its
+            codes in manifest.json. Not needed if the run was made with `keep_data`.
 
         Returns
         -------
@@ -130,19 +205,26 @@ class Assessment:
         Raises
         ------
         KeyholeError
-            If the assessment was loaded from a folder, which does not hold the records.
+            If the records are needed and not given, or `data` holds others.
         SettingsError
             If a key or category does not exist.
         """
-        if self._posterior is None:
-            raise KeyholeError(
-                "what_if needs the records, which a result folder does not hold: "
-                "call assess on the data again, and use what it returns."
-            )
-        coarsening = make_coarsening(self._posterior.microdata.variables, drop, recode)
-        return evaluate_release(self._posterior, prepare_release(self._posterior, coarsening))
+        posterior = self._posterior
+        if posterior is None or data is not None:
+            from keyhole.results.restored import read_again, restore_posterior
 
-    def report(self, path: str | Path, internal: bool = False, title: str | None = None) -> None:
+            if data is None:
+                raise KeyholeError(
+                    "what_if needs the records, which this result folder does not hold: give the file or dataframe "
+                    "that was assessed as `data`, or make runs with `keep_data`."
+                )
+            posterior = restore_posterior(self, read_again(self, data))
+        coarsening = make_coarsening(posterior.microdata.variables, drop, recode)
+        return evaluate_release(posterior, prepare_release(posterior, coarsening))
+
+    def report(
+        self, path: str | Path, internal: bool = False, title: str | None = None, overwrite: bool = False
+    ) -> None:
         """Write the report as one HTML page.
 
         Parameters
@@ -153,12 +235,19 @@ class Assessment:
             Show rows and exact counts, for the owner of the data only.
         title
             Heading of the page.
+        overwrite
+            Replace the file if it exists. The report in a result folder is replaced unless somebody changed it.
+
+        Raises
+        ------
+        OutputError
+            If the file exists or cannot be written.
         """
-        from keyhole.files import write_text
         from keyhole.report import make_content
         from keyhole.report.render import render
+        from keyhole.results.folder import write_report
 
-        write_text(render(make_content(self, internal, title)), Path(path))
+        write_report(render(make_content(self, internal, title)), Path(path), overwrite)
 
     def to_arviz(self) -> Any:
         """Return the draws for ArviZ.
@@ -189,8 +278,36 @@ class Assessment:
         return arviz.from_dict(groups)
 
 
+def name_library(source: Any) -> str:
+    """Return the name of the library of a dataframe; polars for anything that is none or that is read lazily."""
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(source, eager_only=True, pass_through=True)
+    name = frame.implementation.value if isinstance(frame, nw.DataFrame) else "polars"
+    return name if name in LIBRARIES else "polars"
+
+
+def convert_frame(records: pl.DataFrame, library: str) -> Any:
+    """Return a table as a dataframe of the library."""
+    if library not in LIBRARIES:
+        raise SettingsError(f"`library` must be one of {', '.join(LIBRARIES)}")
+    if library == "polars":
+        return records.clone()
+    import narwhals.stable.v2 as nw
+
+    try:
+        if library == "pyarrow":
+            return nw.from_native(records).to_arrow()
+        columns = {name: records[name].to_numpy() for name in records.columns}
+        return nw.from_dict(columns, backend=nw.Implementation.PANDAS).to_native()
+    except ImportError:
+        raise KeyholeError(f"{library} is not installed: install it, or use another `library`.") from None
+
+
 def about(measure: Measure) -> str:
     """The mean and the interval, to the digits that the draws support."""
     low, high = measure.interval
+    if measure.pooled and expects_none(measure.mean, measure.mcse, measure.interval):
+        return "none expected"
     interval = f"{number(low)} to {number(high)}"
     return f"about {rounded(measure.mean, measure.mcse)} ({interval})" if measure.pooled else interval

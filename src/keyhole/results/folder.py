@@ -8,24 +8,41 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors
 
 from keyhole._version import __version__
 from keyhole.data import Microdata
 from keyhole.errors import OutputError
-from keyhole.files import LOCK, escaped, explained, is_own, json_text, locked, sha256, sync, write_text
+from keyhole.files import (
+    LOCK,
+    escaped,
+    explained,
+    is_own,
+    json_text,
+    locked,
+    refuse_existing,
+    sha256,
+    sync,
+    write_text,
+)
 from keyhole.kernels.jit import kernel_hash
 from keyhole.report import make_content
 from keyhole.report.render import render
 from keyhole.results.assessment import Assessment
 from keyhole.results.draws_file import read_draws, write_draws
-from keyhole.sampling.checkpoint import remove_checkpoint
+from keyhole.results.restored import KEYS, fingerprint_codes, read_keys, restore_posterior, write_keys
+from keyhole.sampling.checkpoint import holds_run, remove_checkpoint
 from keyhole.settings import Settings
 from keyhole.summary import Summary
+
+DIGITS = 6
+"""Significant digits in records.csv; records.parquet has all."""
 
 LIBRARIES = ("arviz-stats", "h5netcdf", "h5py", "llvmlite", "narwhals", "numba", "numpy", "polars", "scipy")
 
@@ -46,6 +63,7 @@ def make_manifest(
         "population": population,
         "input": {
             "sha256": microdata.fingerprint,
+            "codes": fingerprint_codes(microdata),
             "rows": microdata.rows,
             "used": microdata.records,
             "keys": [variable.name for variable in microdata.variables],
@@ -68,9 +86,13 @@ REPORT = "report.html"
 INTERNAL_REPORT = "report-internal.html"
 DATA = ("summary.json", "records.csv", "records.parquet", "draws.nc")
 OUTPUTS = (*DATA, REPORT)
+KNOWN = (*OUTPUTS, KEYS, INTERNAL_REPORT)
+"""Names that the manifest may list; a file that it does not list is not ours."""
+
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint"
 PROGRAM = "keyhole"
+STAGING = ".keyhole-results-"
 
 
 def check_output(folder: Path) -> None:
@@ -84,24 +106,49 @@ def check_output(folder: Path) -> None:
         os.rmdir(tempfile.mkdtemp(prefix=".keyhole-", dir=place))
 
 
-def write_results(assessment: Assessment, folder: Path) -> None:
-    """Write all files beside the folder, then move them into place; the manifest comes last."""
+def refuse_loss(folder: Path, overwrite: bool, resume: bool) -> None:
+    """Refuse a folder whose results or unfinished run would be replaced, unless that was asked for."""
+    unfinished, finished = holds_run(folder / CHECKPOINT), _is_result(folder)
+    if overwrite or (resume and unfinished):
+        return
+    if unfinished:
+        raise OutputError(
+            f"{folder} holds a run that can be continued: use `resume`, replace it with `overwrite`, "
+            "or choose another folder with `out`."
+        )
+    if finished:
+        nothing = " and nothing to resume" if resume else ""
+        raise OutputError(
+            f"{folder} holds the results of a run{nothing}: choose another folder with `out`, "
+            "or replace them with `overwrite`."
+        )
+
+
+def write_results(assessment: Assessment, folder: Path, overwrite: bool = False) -> None:
+    """Write all files beside the folder, then move them into place; the manifest comes last.
+
+    A file that is not listed in the manifest of the results that are replaced is never touched.
+    """
     check_output(folder)
+    own = assessment._checkpoint is not None and assessment._checkpoint.absolute() == (folder / CHECKPOINT).absolute()
+    refuse_loss(folder, overwrite, resume=own)
     with explained(folder):
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         existing = folder.is_dir()
-        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder if existing else folder.parent))
+        staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder if existing else folder.parent))
         try:
             staging.chmod(0o700)
-            _write_files(assessment, staging)
+            written = _write_files(assessment, staging)
             if existing:
                 folder.chmod(0o700)
-                for name in (*OUTPUTS, MANIFEST):
+                # What only the replaced results had, such as a report for the owner, does not describe these.
+                stale = set(_listed(folder)) - set(written)
+                for name in (*written, MANIFEST):
                     os.replace(staging / name, folder / name)
-                # A report for the owner, asked for later, shows the result that has just been replaced.
-                (folder / INTERNAL_REPORT).unlink(missing_ok=True)
+                for name in stale:
+                    (folder / name).unlink(missing_ok=True)
                 sync(folder)
-                if assessment.diagnosis.converged:
+                if assessment.diagnosis.converged or not own:
                     remove_checkpoint(folder / CHECKPOINT)
             else:
                 os.rename(staging, folder)
@@ -121,7 +168,7 @@ def load(folder: str | Path) -> Assessment:
     Returns
     -------
     Assessment
-        Without the records' keys, so `what_if` is not available.
+        `what_if` needs the data again, unless the run was made with `keep_data`.
 
     Raises
     ------
@@ -133,12 +180,13 @@ def load(folder: str | Path) -> Assessment:
         raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        for name in DATA:
+        kept = KEYS in manifest["outputs"]
+        for name in (*DATA, *([KEYS] if kept else [])):
             if sha256(folder / name) != manifest["outputs"][name]:
                 raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
         summary = Summary.read((folder / "summary.json").read_text(encoding="utf-8"))
-        draws, profiles = read_draws(folder / "draws.nc")
-        return Assessment(
+        draws, profiles, boxes = read_draws(folder / "draws.nc")
+        found = Assessment(
             tau1=summary.tau1,
             tau2=summary.tau2,
             summary=summary,
@@ -147,61 +195,89 @@ def load(folder: str | Path) -> Assessment:
             profiles=profiles,
             manifest={name: value for name, value in manifest.items() if name != "outputs"},
             record_table=pl.read_parquet(folder / "records.parquet", glob=False).lazy(),
+            boxes=boxes,
+            _keep_data=kept,
         )
+        if kept:
+            keys = read_keys(found, folder / KEYS)
+            found = replace(found, _posterior=restore_posterior(found, keys))
+        return found
     except OSError as error:
         raise OutputError(f"{folder} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
         raise OutputError(f"{folder} is damaged: run the assessment again.") from None
 
 
-def replace_report(folder: Path, page: str) -> None:
-    """Put another safe report in place. `load` does not read it, so a stop half way spoils nothing."""
-    write_text(page, folder / REPORT)
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    manifest["outputs"][REPORT] = sha256(folder / REPORT)
-    write_text(json_text(manifest), folder / MANIFEST)
+def write_report(page: str, path: Path, overwrite: bool = False) -> None:
+    """Write a report; in a result folder, one as keyhole wrote it is replaced, and the manifest lists the new one.
+
+    `load` reads no report, so a stop half way spoils nothing.
+    """
+    listed = _listed(path.parent) if path.name in (REPORT, INTERNAL_REPORT) and _is_result(path.parent) else None
+    with explained(path):
+        unchanged = listed is not None and path.is_file() and listed.get(path.name) == sha256(path)
+    refuse_existing(path, overwrite or unchanged)
+    write_text(page, path)
+    if listed is not None:
+        manifest = json.loads((path.parent / MANIFEST).read_text(encoding="utf-8"))
+        manifest["outputs"][path.name] = sha256(path)
+        write_text(json_text(manifest), path.parent / MANIFEST)
 
 
 def write_records(table: pl.LazyFrame, csv: Path, parquet: Path) -> None:
     """Write the table of the records in a stream: its rows are never all in memory."""
     table.sink_parquet(parquet, engine="streaming")
-    escaped(pl.scan_parquet(parquet, glob=False)).sink_csv(csv, engine="streaming")
+    rounded = pl.scan_parquet(parquet, glob=False).with_columns(polars.selectors.float().round_sig_figs(DIGITS))
+    escaped(rounded).sink_csv(csv, engine="streaming")
 
 
-def _write_files(assessment: Assessment, staging: Path) -> None:
-    for name in (*OUTPUTS, MANIFEST):
+def _write_files(assessment: Assessment, staging: Path) -> tuple[str, ...]:
+    """Write all files; return their names without that of the manifest."""
+    outputs = (*OUTPUTS, KEYS) if assessment._keep_data else OUTPUTS
+    for name in (*outputs, MANIFEST):
         # The folder is closed to others already; creating the file here makes its mode ours, not the umask's.
         (staging / name).touch()
         (staging / name).chmod(0o600)
     (staging / "summary.json").write_text(assessment.summary.to_json(), encoding="utf-8", newline="\n")
     write_records(assessment.record_table, staging / "records.csv", staging / "records.parquet")
-    write_draws(assessment.draws, assessment.profiles, staging / "draws.nc")
+    write_draws(assessment.draws, assessment.profiles, staging / "draws.nc", assessment.boxes)
+    if assessment._keep_data and assessment._posterior is not None:
+        write_keys(assessment._posterior.microdata, staging / KEYS)
     (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8", newline="\n")
-    outputs = {name: sha256(staging / name) for name in OUTPUTS}
-    manifest = {"program": PROGRAM, **assessment.manifest, "outputs": outputs}
+    hashes = {name: sha256(staging / name) for name in outputs}
+    manifest = {"program": PROGRAM, **assessment.manifest, "outputs": hashes}
     (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8", newline="\n")
-    for name in (*OUTPUTS, MANIFEST):
+    for name in (*outputs, MANIFEST):
         sync(staging / name)
     sync(staging)
+    return outputs
 
 
 def _refuse_strangers(folder: Path) -> None:
     """Refuse a folder that holds something else, or that others could write to."""
     # A lock that is there before a run belongs to a run that was killed, perhaps between two files of its results.
     ours = {CHECKPOINT, LOCK, *(OUTPUTS if (folder / LOCK).exists() else ())}
-    strangers = [path for path in folder.iterdir() if path.name not in ours and not _is_staging(path, folder)]
+    strangers = [path for path in folder.iterdir() if path.name not in ours and not _is_staging(path)]
     if strangers and not _is_result(folder):
         raise OutputError(f"{folder} holds other files: choose a new or empty folder with `out`.")
+    if _is_result(folder):
+        unlisted = [name for name in KNOWN if os.path.lexists(folder / name) and name not in _listed(folder)]
+        if unlisted:
+            raise OutputError(
+                f"{folder / unlisted[0]} does not belong to the results there: move it, "
+                "or choose another folder with `out`."
+            )
     found = folder.stat()
     if not is_own(found) and found.st_mode & 0o022:
         raise OutputError(f"others can write to {folder}, which is not yours: choose another with `out`.")
 
 
 @contextmanager
-def reserve(folder: Path) -> Iterator[None]:
+def reserve(folder: Path, overwrite: bool, resume: bool) -> Iterator[None]:
     """Hold a folder from before the run until its results are written, after clearing what killed runs left in it."""
     check_output(folder)
     with locked(folder):
+        refuse_loss(folder, overwrite, resume)
         sweep_staging(folder)
         yield
 
@@ -209,17 +285,30 @@ def reserve(folder: Path) -> Iterator[None]:
 def sweep_staging(folder: Path) -> None:
     """Take away what a process that was killed while it wrote its results left behind."""
     for path in folder.iterdir():
-        if _is_staging(path, folder):
+        if _is_staging(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_staging(path: Path, folder: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and path.name.startswith(f".{folder.name}-")
+def _is_staging(path: Path) -> bool:
+    """Whether a run that was killed while it wrote its results has left this folder."""
+    if path.is_symlink() or not path.is_dir() or not path.name.startswith(STAGING):
+        return False
+    return {found.name for found in path.iterdir()} <= {*KNOWN, MANIFEST}
 
 
 def _is_result(folder: Path) -> bool:
+    return _read_manifest(folder).get("program") == PROGRAM
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of the files that the manifest of a result folder lists, by their names."""
+    outputs = _read_manifest(folder).get("outputs")
+    return {name: outputs[name] for name in KNOWN if name in outputs} if isinstance(outputs, dict) else {}
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("program") == PROGRAM
+        return {}
+    return manifest if isinstance(manifest, dict) else {}

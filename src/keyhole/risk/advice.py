@@ -32,6 +32,30 @@ WORDS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 LIMITS = {"time": "the time limit", "sweeps": "the limit of sweeps"}
 
 
+FEW_RECORDS = 50
+"""With fewer records, the model check has hardly any pairs of categories to compare."""
+
+FEW_FOR_CATEGORIES = 300
+"""With fewer records, a category that 1 % of people have is missed in more than 5 % of samples: 0.99^300 is 0.05."""
+
+
+def describe_cautions(records: int, observed_keys: Sequence[str]) -> list[str]:
+    """Say what makes an estimate less reliable than its interval. observed_keys: keys that no codebook lists."""
+    cautions = []
+    if records < FEW_RECORDS:
+        cautions.append(
+            f"The file has fewer than {FEW_RECORDS} records, too few to show whether the model fits, so the estimate "
+            "rests on the assumptions of the model."
+        )
+    if records < FEW_FOR_CATEGORIES and observed_keys:
+        cautions.append(
+            f"The categories of {enumerate_words(observed_keys)} were taken from fewer than {FEW_FOR_CATEGORIES} "
+            "records. Categories that only other people have are missing, and without them the risk is understated: "
+            "list all of them in a `codebook`."
+        )
+    return cautions
+
+
 @dataclass(frozen=True)
 class Verdict(Readable):
     """Whether the result can be trusted, why, and what would help.

@@ -11,6 +11,7 @@ from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
 from keyhole.risk.measures import Risk, summarise_risk
 from keyhole.sampling import Event, Notice, OnProgress, Progress, Trace, run_chains
 from keyhole.sampling.costs import estimate_seconds
+from keyhole.sampling.saved_run import Memory
 from keyhole.settings import Settings, make_settings
 from keyhole.words import duration, interval_words, number
 from keyhole.zeros import Zeros
@@ -68,12 +69,12 @@ def find_answer(
     *,
     quick: bool = False,
     executor: Executor | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Path | Memory | None = None,
     resume: bool = False,
 ) -> Answer:
     """Answer by `classes` if the model is `hdp`, then by the model itself unless `quick` or it would take too long."""
 
-    def answer(chosen: Settings, report: OnProgress | None, folder: Path | None) -> Answer:
+    def answer(chosen: Settings, report: OnProgress | None, folder: Path | Memory | None) -> Answer:
         clock = time.perf_counter()
         trace = run_chains(
             records, unique_record, population, chosen, zeros, report,

@@ -14,10 +14,11 @@ import io
 import json
 import math
 import os
-import shutil
+import re
 import stat
 import tempfile
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, NamedTuple
 
@@ -30,6 +31,8 @@ from keyhole.files import is_own, locked, open_without_links, sync
 
 SIDES = ("a", "b")
 HEAD = "head.json"
+OURS = re.compile(r"head\.json|(?:state|draws)-[0-9]{1,12}\.npz|\.new-[a-z0-9_]{8}")
+"""Names of the files of a generation; no other file is ever deleted."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -102,10 +105,13 @@ def write_generation(
                     (place / name).unlink(missing_ok=True)
         raise
     wanted = {HEAD, stored.file, *(item.file for item in draws)}
-    for path in place.iterdir():
-        if path.name not in wanted:
-            path.unlink()
+    _remove_ours(place, wanted)
     return draws
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether the folder holds a checkpoint, be it damaged."""
+    return any(os.path.lexists(folder / side / HEAD) for side in SIDES)
 
 
 def read_newest(folder: Path) -> Generation | None:
@@ -120,7 +126,9 @@ def read_newest(folder: Path) -> Generation | None:
         except DamagedError:
             older = True
     if sides:
-        raise OutputError(f"no checkpoint in {folder} is usable, all are damaged: leave `resume` out to start anew.")
+        raise OutputError(
+            f"no checkpoint in {folder} is usable, all are damaged: use `overwrite` in place of `resume` to start anew."
+        )
     return None
 
 
@@ -148,7 +156,15 @@ def remove_generation(folder: Path, side: str) -> None:
     """Delete one generation, the head first, so that a partly deleted one does not look like a checkpoint."""
     with contextlib.suppress(OSError):
         (folder / side / HEAD).unlink(missing_ok=True)
-    shutil.rmtree(folder / side, ignore_errors=True)
+        _remove_ours(folder / side)
+        (folder / side).rmdir()
+
+
+def _remove_ours(place: Path, wanted: Collection[str] = ()) -> None:
+    """Delete the files of a generation but those that are wanted."""
+    for path in place.iterdir():
+        if OURS.fullmatch(path.name) and path.name not in wanted:
+            path.unlink()
 
 
 def remove_checkpoint(folder: Path) -> None:

@@ -21,7 +21,7 @@ from keyhole.sampling.evaluation import count_profiles
 from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
 from keyhole.sampling.problem import Problem, make_problem
-from keyhole.sampling.saved_run import Checkpointer, Resumed, fingerprint, open_checkpointer
+from keyhole.sampling.saved_run import Checkpointer, Memory, Resumed, fingerprint, open_checkpointer
 from keyhole.sampling.start import STARTS, count_start_sweeps
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
@@ -161,7 +161,7 @@ def run_chains(
     on_progress: OnProgress | None = None,
     *,
     executor: Executor | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Path | Memory | None = None,
     resume: bool = False,
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""

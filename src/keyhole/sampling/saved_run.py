@@ -1,6 +1,7 @@
 """What a checkpoint holds, a run as plain arrays and numbers, and when checkpoints are written."""
 
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from keyhole.sampling.checkpoint import (
     DamagedError,
     Generation,
     Stored,
+    holds_run,
     newest_number,
     read_newest,
     remove_generation,
@@ -173,11 +175,13 @@ def restore_run(generation: Generation, folder: Path, problem: Problem, settings
         _refuse_others(saved, folder, problem, settings)
         chains = [_restore_chain(c, generation, saved, problem) for c in range(settings.chains)]
     except (DamagedError, ValidationError, KeyError, ValueError, TypeError, IndexError, OverflowError):
-        raise OutputError(f"the checkpoint in {folder} is damaged: leave `resume` out to start anew.") from None
+        raise OutputError(
+            f"the checkpoint in {folder} is damaged: use `overwrite` in place of `resume` to start anew."
+        ) from None
     return Resumed(chains, saved.round, saved.seconds)
 
 
-def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Settings) -> None:
+def _refuse_others(saved: SavedRun, folder: Path | None, problem: Problem, settings: Settings) -> None:
     now = settings.model_dump(exclude=set(MAY_DIFFER))
     changed = [name.replace("_", "-") for name in now if saved.settings.get(name) != now[name]]
     if changed:
@@ -188,7 +192,8 @@ def _refuse_others(saved: SavedRun, folder: Path, problem: Problem, settings: Se
         what = "other data, keys, population or rules"
     else:
         return
-    raise OutputError(f"the run kept in {folder} was made with {what}: leave `resume` out to start anew.")
+    remedy = "leave `resume` out" if folder is None else "use `overwrite` in place of `resume`"
+    raise OutputError(f"the run kept in {folder or 'memory'} was made with {what}: {remedy} to start anew.")
 
 
 def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Problem) -> ChainHistory:
@@ -368,13 +373,66 @@ class Checkpointer:
         return True
 
 
+class Memory:
+    """The last run of this process that was interrupted and has no folder: a dictionary of SavedRun, and its chains."""
+
+    def __init__(self) -> None:
+        self.run: dict[str, Any] | None = None
+        self.chains: list[ChainHistory] = []
+
+    def clear(self) -> None:
+        """Forget the run."""
+        self.run, self.chains = None, []
+
+
+MEMORY = Memory()
+
+
+class MemoryCheckpointer(Checkpointer):
+    """Keeps a run in memory when it is interrupted, so that Ctrl-C in a notebook loses nothing."""
+
+    def __init__(self, memory: Memory, problem: Problem, settings: Settings) -> None:
+        self.memory, self.problem, self.settings = memory, problem, settings
+        self.problem_hash = fingerprint(problem)
+        self.fresh, self.seconds = True, 0.0
+
+    def resume(self) -> Resumed | None:
+        """Return the run in memory, which continues here, or None if there is none."""
+        if self.memory.run is None:
+            return None
+        saved, chains = SavedRun.model_validate(self.memory.run), self.memory.chains
+        _refuse_others(saved, None, self.problem, self.settings)
+        self.memory.clear()
+        return Resumed(chains, saved.round, saved.seconds)
+
+    @property
+    def is_due(self) -> bool:
+        """Never: nothing has to be kept before the run is interrupted."""
+        return False
+
+    def save(self, chains: list[ChainHistory], round_number: int, seconds: float) -> bool:
+        """Keep an interrupted run, not one that ends with a result. Nothing is written, so there is no checkpoint."""
+        if isinstance(sys.exception(), KeyboardInterrupt):
+            self.memory.run = describe_run(chains, round_number, seconds, self.problem_hash, self.settings)
+            self.memory.chains = chains
+        return False
+
+
+def refuse_unfinished(folder: Path, allowed: bool) -> None:
+    """Refuse a folder whose unfinished run would be replaced."""
+    if allowed or not holds_run(folder):
+        return
+    with locked(folder, "checkpoint"):  # the run may be in progress: the message then says so
+        raise OutputError(f"{folder} holds a run that can be continued: use `resume`, or replace it with `overwrite`.")
+
+
 @contextmanager
 def open_checkpointer(
-    folder: Path | None, problem: Problem, settings: Settings, report: Report
+    folder: Path | Memory | None, problem: Problem, settings: Settings, report: Report
 ) -> Iterator[Checkpointer | None]:
     """Hold the folder for one run; a second one is refused with the name of the holder."""
-    if folder is None:
-        yield None
+    if not isinstance(folder, Path):
+        yield None if folder is None else MemoryCheckpointer(folder, problem, settings)
         return
     with locked(folder, "checkpoint"):
         yield Checkpointer(folder, problem, settings, report)

@@ -1,13 +1,18 @@
 """Structural zeros: rules as disjoint boxes of impossible cells, checks against the data, and suggested rules."""
 
 from keyhole.zeros.contradictions import check_zeros, describe_contradictions, find_contradictions
+from keyhole.zeros.public import Boxes, Check, boxes, check, suggest
 from keyhole.zeros.rule_files import RuleSource, rule_text
 from keyhole.zeros.suggest import format_suggestions, suggest_zeros
 from keyhole.zeros.zeros import Zeros, list_boxes, read_zeros, tabulate_boxes
 
 __all__ = [
+    "Boxes",
+    "Check",
     "RuleSource",
     "Zeros",
+    "boxes",
+    "check",
     "check_zeros",
     "describe_contradictions",
     "find_contradictions",
@@ -15,6 +20,7 @@ __all__ = [
     "list_boxes",
     "read_zeros",
     "rule_text",
+    "suggest",
     "suggest_zeros",
     "tabulate_boxes",
 ]

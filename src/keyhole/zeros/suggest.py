@@ -20,9 +20,9 @@ filled in, not from what people can be; so these are joined and listed apart.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -66,6 +66,7 @@ class Suggestions:
     tested: number of tested cells of margins; records: number of records of the file.
     false_discovery: bound of the expected share of false discoveries.
     skipped: sets of variables whose margin is too large; population: number of people, None if it is not known.
+    na: which texts were taken as missing, as `input.na` in summary.json.
     """
 
     items: tuple[Suggestion, ...]
@@ -74,6 +75,7 @@ class Suggestions:
     false_discovery: float
     skipped: tuple[tuple[str, ...], ...]
     population: int | None = None
+    na: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,177 @@
+"""The records of a run again: from the data, checked by the hash of their codes, or from the keys that were kept.
+
+A result folder holds the stored draws and the boxes of the rules. With the records they give what a coarser release
+needs, so that what-if is answered from a folder as from a fresh run, to the bit.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data import Microdata, SourceOptions, Variable, find_cells, read_microdata
+from keyhole.data.columns import COUNTED
+from keyhole.data.microdata import COUNT_CELLS
+from keyhole.errors import CodebookError, InputError, OutputError
+from keyhole.risk.release import Posterior
+from keyhole.sampling.predict import make_draw
+from keyhole.sampling.trace import Draws
+from keyhole.zeros import Zeros
+from keyhole.zeros.boxes import make_grid
+
+if TYPE_CHECKING:
+    from keyhole.results.assessment import Assessment
+
+KEYS = "keys.parquet"
+"""The encoded keys of the records, kept on request."""
+
+
+def fingerprint_codes(microdata: Microdata) -> str:
+    """Return the SHA-256 of names, categories and codes of the records: equal for equal records from any source."""
+    digest = hashlib.sha256(json.dumps([[found.name, found.categories] for found in microdata.variables]).encode())
+    for part in (microdata.cells, microdata.cell):  # the cells are sorted, so equal records have equal numbers
+        digest.update(np.ascontiguousarray(part, np.int32).tobytes())
+    return digest.hexdigest()
+
+
+def write_keys(microdata: Microdata, path: Path) -> None:
+    """Write the number of the category of each key, one row for each input row; empty where it was not used."""
+    rows = np.flatnonzero(microdata.row_used)
+    _, first = np.unique(microdata.record_row, return_index=True)  # a row of a table of cells has several records
+    columns = {}
+    for j, variable in enumerate(microdata.variables):
+        codes = np.zeros(microdata.rows, np.int32)
+        codes[rows] = microdata.cells[microdata.cell[first], j]
+        columns[variable.name] = pl.Series(codes).set(pl.Series(~microdata.row_used), None)
+    if microdata.row_records is not None:
+        columns[COUNTED] = pl.Series(microdata.row_records)
+    pl.DataFrame(columns).write_parquet(path)
+
+
+def read_keys(assessment: "Assessment", path: Path) -> Microdata:
+    """Return the records that `write_keys` was given."""
+    frame = pl.read_parquet(path, glob=False)
+    variables = _variables(assessment)
+    used = _used(assessment)
+    row_records = frame[COUNTED].to_numpy() if COUNTED in frame.columns else None
+    times = None if row_records is None else row_records[used]
+    columns = [frame[variable.name].filter(pl.Series(used)).to_numpy() for variable in variables]
+    columns = columns if times is None else [np.repeat(column, times) for column in columns]
+    cells, cell = find_cells(columns, int(used.sum() if times is None else times.sum()))
+    microdata = Microdata(
+        variables=variables,
+        cells=cells,
+        cell=cell,
+        rows=len(used),
+        row_used=used,
+        ignored=tuple(assessment.manifest["input"]["ignored_keys"]),
+        fingerprint=assessment.manifest["input"]["sha256"],
+        row_records=row_records,
+        reading={"count": assessment.manifest["input"]["count"]},
+    )
+    if fingerprint_codes(microdata) != assessment.manifest["input"]["codes"]:
+        raise OutputError(f"{path} is not as it was written: run the assessment again.")
+    return microdata
+
+
+def read_again(assessment: "Assessment", data: Any) -> Microdata:
+    """Read the data of the run as it read them; refuse other data.
+
+    Other columns than the keys, and the format of the file, may differ: only the records count.
+    """
+    about = assessment.manifest["input"]
+    where = str(data) if isinstance(data, str | Path) else "the dataframe"
+    if about["count"] == COUNT_CELLS:
+        raise InputError("the records of this result were counted by a database: make the run again with `keep_data`.")
+    names = [*about["keys"], *about["ignored_keys"]]
+    book = {variable.name: list(variable.categories) for variable in _variables(assessment)}
+    options = SourceOptions(None, about["count"], about["bands"], about["user_missing"], about["na"]["texts"])
+    missing = assessment.summary.settings.missing
+    other = InputError(
+        f"{where} does not hold the records of this result: give the data that it was made from, as they were."
+    )
+    try:
+        found = read_microdata(data, names, book, names, missing, options)
+    except CodebookError:
+        raise other from None
+    used = _used(assessment)
+    if found.rows != len(used) or (used & ~found.row_used).any():
+        raise other
+    found = found.keep(used[found.record_row])  # without the records that contradicted a rule
+    if fingerprint_codes(found) != about["codes"]:
+        raise other
+    return found
+
+
+def restore_posterior(assessment: "Assessment", microdata: Microdata) -> Posterior:
+    """Return what evaluating a coarser release needs, as the run had it."""
+    settings = assessment.manifest["settings"]
+    return Posterior(
+        microdata,
+        _restore_zeros(assessment.boxes, microdata),
+        assessment.manifest["population"] - microdata.records,
+        _restore_draws(assessment.profiles, assessment.summary.model.name != "hdp", len(microdata.variables)),
+        settings["seed"],
+        settings["workers"],
+        assessment.grade,
+    )
+
+
+def list_boxes(zeros: Zeros | None) -> dict[str, NDArray[np.uint8]]:
+    """Return the boxes that a coarser release needs, (box, level); none without rules that exclude anything."""
+    if zeros is None or not len(zeros.impossible):
+        return {}
+    return {"impossible": zeros.impossible, "possible": zeros.possible}
+
+
+def _restore_zeros(boxes: Mapping[str, NDArray[Any]], microdata: Microdata) -> Zeros | None:
+    if not boxes:
+        return None
+    grid = make_grid(microdata.levels)
+    impossible, possible = (np.asarray(boxes[name], np.uint8) for name in ("impossible", "possible"))
+    start = np.concatenate([[0], np.cumsum(microdata.levels)])
+    sizes = np.add.reduceat(impossible.astype(np.int64), start[:-1], axis=1)
+    cells = sum(math.prod(size.tolist()) for size in sizes)
+    return Zeros(microdata.variables, (), impossible, possible, cells, grid)
+
+
+def _restore_draws(profiles: Mapping[str, NDArray[Any]], finite: bool, variables: int) -> Draws:
+    """Return the stored draws without the zeros to which they were padded."""
+    if not profiles:
+        return ()
+    chains, draws = profiles["weight"].shape[:2]
+    restored = []
+    for c in range(chains):
+        chain = []
+        for x in range(draws):
+            size = int(np.flatnonzero(profiles["weight"][c, x])[-1]) + 1
+            chain.append(
+                make_draw(
+                    profiles["weight"][c, x, :size].copy(),
+                    np.ascontiguousarray(profiles["level_profile"][c, x, :, :size]),
+                    profiles["record_concentration"][c, x],
+                    profiles["shared_concentration"][c, x],
+                    finite,
+                    variables,
+                )
+            )
+        restored.append(tuple(chain))
+    return tuple(restored)
+
+
+def _variables(assessment: "Assessment") -> tuple[Variable, ...]:
+    """Return the keys with their categories, in the order of their codes."""
+    return tuple(
+        Variable(found.name, tuple(category.code for category in found.categories))
+        for found in assessment.summary.attribution.variables
+    )
+
+
+def _used(assessment: "Assessment") -> NDArray[np.bool_]:
+    return np.asarray(assessment.records["used"].to_numpy() == 1)
