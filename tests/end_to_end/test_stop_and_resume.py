@@ -124,7 +124,7 @@ def test_a_time_limit_ends_with_status_3_and_resume_finishes_the_job(data, capsy
 
 
 def test_a_new_run_replaces_nothing_unless_that_is_asked_for(data, capsys, whole):
-    assert call(*ASSESS, "--target-ess", "1000000", "--time-limit", "0.3s", "--out", "r", "--seed", "8") == 3
+    assert call(*ASSESS, "--target-ess", "1000000", "--time-limit", "0.6s", "--out", "r", "--seed", "8") == 3
     before = {path: path.read_bytes() for path in (data / "r").rglob("*") if path.is_file()}
     capsys.readouterr()
     assert call(*WHOLE, "--out", "r") == 1
