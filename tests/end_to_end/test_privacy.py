@@ -235,7 +235,7 @@ def test_an_interrupt_while_writing_leaves_nothing_behind(run, folder, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr("keyhole.results.folder.write_draws", interrupted)
-    assert run(*wanted, "--seed", "2").status == 130
+    assert run(*wanted, "--seed", "2", "--overwrite").status == 130
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 

@@ -200,7 +200,7 @@ def test_a_gate_is_reported_before_missing_convergence(run, monkeypatch, tmp_pat
         "it may still rise.",
     ]
     assert (tmp_path / "data.keyhole" / "summary.json").exists()
-    assert run(*wanted, "--fail-above", "tau1=1").status == 3
+    assert run(*wanted, "--fail-above", "tau1=1", "--overwrite").status == 3
     refused = run(*wanted, "--fail-above", "tau1:5", "--out", "other")
     assert (refused.status, (tmp_path / "other").exists()) == (2, False)
 
