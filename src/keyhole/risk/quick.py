@@ -19,6 +19,9 @@ from keyhole.zeros import Zeros
 SHARE = 1.0 / 3.0
 """Most of the time limit that the quick answer may take."""
 
+SHORTEST = 0.1
+"""Shortest time limit that there is, in seconds."""
+
 AFFORDABLE = 900.0
 """Seconds that `hdp` may need to its first verdict on two cores; `classes` answers for files that would take longer."""
 
@@ -103,7 +106,7 @@ def make_classes(settings: Settings, share: float) -> Settings:
     """Return the settings of `classes`, with this share of the time."""
     kept = ("missing", "chains", "seed", "workers", "scheduler", "target_ess", "max_sweeps")
     options = {name: getattr(settings, name) for name in kept}
-    return make_settings(model="classes", time_limit=share * settings.time_limit, **options)
+    return make_settings(model="classes", time_limit=max(share * settings.time_limit, SHORTEST), **options)
 
 
 def explain_cost(records: Records, settings: Settings, zeros: Zeros | None) -> str | None:
