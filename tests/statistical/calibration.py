@@ -16,7 +16,7 @@ from tests.oracle import risk as oracle
 from tests.statistical.boxes import Box, find_possible, make_box_rules
 from tests.statistical.invariance import Setting
 from tests.statistical.prior_pool import empty_pool, fill_pool
-from tests.statistical.running import TUNING, run_step
+from tests.statistical.running import run_step
 
 QUANTITIES = (
     "tau1",
@@ -120,11 +120,11 @@ def rank_truth(
     expected = [*true_risks(rng, truth, records, prior, boxes), *measure_state(truth, records, prior)]
     start = setting.profiles if setting.finite else 1
     state, work = start_state(rng, records, prior, start, capacity=2_000)
-    assert run_sweeps(rng, records, prior, TUNING, state, work, size.burn_in) == size.burn_in
+    assert run_sweeps(rng, records, prior, state, work, size.burn_in) == size.burn_in
     below = np.zeros(len(QUANTITIES), np.int64)
     ties = np.zeros(len(QUANTITIES), np.int64)
     for _ in range(size.draws):
-        assert run_sweeps(rng, records, prior, TUNING, state, work, size.thin) == size.thin
+        assert run_sweeps(rng, records, prior, state, work, size.thin) == size.thin
         drawn = [*predicted_risks(rng, state, records, prior, cells), *measure_state(state, records, prior)]
         below += np.array(drawn) < expected
         ties += np.array(drawn) == expected

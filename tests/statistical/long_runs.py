@@ -12,7 +12,7 @@ from keyhole.kernels.sweep import run_sweep
 from tests.statistical.invariance import Setting, draw_pool
 from tests.statistical.prior_pool import empty_pool, fill_answers, fill_pool, one_records, one_state
 from tests.statistical.quantities import growth_strings, measure, measure_pool
-from tests.statistical.running import TUNING, make_pool_work, run_step
+from tests.statistical.running import make_pool_work, run_step
 
 SCALE = float(os.environ.get("KEYHOLE_LONG_SCALE", "1"))
 """Share of the full size: 0.01 tries the suite in a minute."""
@@ -30,7 +30,7 @@ def run_geweke(rng, prior, pool, work, sweeps, thin, partitions, cell, out):
     level = pool.level[0]
     for s in range(sweeps):
         records = one_records(pool, 0)
-        run_sweep(rng, records, prior, TUNING, state, work)
+        run_sweep(rng, records, prior, state, work)
         state.level_count[:] = 0
         fill_answers(rng, pool.level_start, state, level)
         if s % thin == 0:

@@ -20,7 +20,7 @@ from tests.conftest import seed_from_name
 from tests.oracle.rejection import draw_file, draw_world
 from tests.statistical import running
 from tests.statistical.boxes import box_arrays, make_box_rules
-from tests.statistical.running import TUNING, alone
+from tests.statistical.running import alone
 
 LEVELS = (2, 3)
 BOXES = ({0: {0}, 1: {0, 1}}, {1: {2}, 0: {1}})
@@ -152,7 +152,7 @@ def test_the_parts_make_the_sweep(rng):
     for _ in range(5):
         for kernel in (before_imputing, draw_augmented_records, after_imputing):
             kernel(ours, records, bench.prior, state, work)
-        run_sweep(theirs, records, bench.prior, TUNING, twin, work)
+        run_sweep(theirs, records, bench.prior, twin, work)
     assert ours.random() == theirs.random()
     assert all(np.array_equal(a, b) for a, b in zip(state, twin, strict=True))
 
@@ -215,7 +215,7 @@ def test_a_sweep_that_ignores_the_rules_is_noticed(rng):
         records, state, _ = bench.draw(rng)
         work = make_state_work(records, blind, CAPACITY)
         for _ in range(5):
-            run_sweep(rng, records, blind, TUNING, state, work)
+            run_sweep(rng, records, blind, state, work)
         out.append(quantities(records, state))
     assert smallest_p(prior_draws("hdp paper"), np.array(out)) < LEVEL
 

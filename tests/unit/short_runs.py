@@ -9,6 +9,7 @@ import numpy as np
 from keyhole.kernels.state import Records
 from keyhole.sampling import Trace, run_chains
 from keyhole.sampling.problem import Problem, make_problem
+from keyhole.sampling.saved_run import hold
 from keyhole.sampling.trace import pad_draws
 from keyhole.settings import Settings, make_settings
 
@@ -36,7 +37,8 @@ def run(checkpoint: Path | None = None, resume: bool = False, **options: Any) ->
     """Run the chains."""
     told = {name: options.pop(name) for name in ("on_progress", "executor") if name in options}
     settings = make_settings(**SHORT | options)
-    return run_chains(*make_data(), settings, checkpoint=checkpoint, resume=resume, **told)
+    with hold(checkpoint):
+        return run_chains(*make_data(), settings, checkpoint=checkpoint, resume=resume, **told)
 
 
 def digest(trace: Trace) -> str:

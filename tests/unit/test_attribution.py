@@ -98,7 +98,7 @@ def test_what_if_agrees_with_the_attribution_and_with_the_run(found):
 
 def test_what_if_needs_the_records(found, tmp_path):
     found.save(tmp_path / "r")
-    with pytest.raises(keyhole.KeyholeError, match="call assess on the data again"):
+    with pytest.raises(keyhole.KeyholeError, match="give the file or dataframe that was assessed as `data`"):
         keyhole.load(tmp_path / "r").what_if(drop=["A"])
 
 

@@ -65,6 +65,7 @@ def test_every_format_gives_byte_identical_summary_numbers(people, tmp_path):
             source, KEYS, population=2000, query=options(source).query, bands={"AGE": "15y"}, chains=2, max_sweeps=20
         )
         summary = {name: value for name, value in found.summary.items() if name != "seconds"}
+        summary["quick"] = summary["quick"].model_copy(update={"seconds": 0.0})
         texts.add(json_text(summary) + found.records.write_csv())
     assert len(texts) == 1
 

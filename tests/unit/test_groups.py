@@ -53,7 +53,7 @@ def test_chains_that_agree_are_pooled_and_the_message_says_why(rng):
 
 def test_the_message_says_what_chains_had_in_common(rng):
     trace = replace(make_trace(rng, [12, 12, 12, 12], stopped="gates"), start_sweeps=400)
-    told = "from 1 to 100 profiles (and made 400 sweeps under a simpler model first) agree: R-hat 1.0"
+    told = "from 1 to 100 profiles (and 400 sweeps of the model classes) agree: R-hat 1.0"
     assert told in diagnose(trace).message
 
 

@@ -122,6 +122,9 @@ def test_the_average_law_is_that_of_draws_with_different_parameters(rng):
             slack = 0.01 + 4 * math.sqrt(share * (1 - share) / len(drawn))
             assert (drawn < end).mean() <= share + slack
             assert (drawn <= end).mean() >= share - slack
+        limit = float(np.quantile(drawn, 0.8))
+        assert law.probability_above(limit) == pytest.approx((drawn > limit).mean(), abs=0.015)
+        assert (law.probability_above(-1.0), law.probability_above(1e9)) == (1.0, 0.0)
 
 
 def make_law(rng: np.random.Generator, draws: int, carried: float, whole: bool = False) -> Law:

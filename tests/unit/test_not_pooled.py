@@ -208,7 +208,7 @@ def test_python_is_warned_of_what_has_not_converged():
 def test_python_is_warned_of_what_is_only_usable(monkeypatch):
     import importlib
 
-    module = importlib.import_module("keyhole.api")
+    module = importlib.import_module("keyhole.risk.quick")
     real = module.diagnose
 
     def nearly(trace: Trace):

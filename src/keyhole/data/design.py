@@ -87,7 +87,8 @@ def check_extra_columns(frame: pl.DataFrame, where: str, weight: str | None, hou
 
 
 def _weights(column: pl.Series, where: str) -> NDArray[np.float64]:
-    text = column.cast(pl.String).str.strip_chars() if column.dtype == pl.String else column
+    # A weight that is a key too arrives as categories.
+    text = column if column.dtype.is_numeric() else column.cast(pl.String).str.strip_chars()
     number = text.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
     _refuse(np.isnan(number), column.name, where, "is blank or not a number", "give every row its weight")
     _refuse(number <= 0, column.name, where, "is zero or negative", "correct it, or remove the row")

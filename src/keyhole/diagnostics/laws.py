@@ -1,7 +1,8 @@
 """Predictive distributions ("laws") of tau1 and tau2: computed given each draw (kernels/risk.py), averaged over draws.
 
-Intervals and medians are read from the average. Nothing is simulated, so the Monte Carlo error of an end q is that of
-the parameters alone: the error of the mean of F(q | draw), divided by the density at q.
+Intervals, medians and the probability of exceeding a limit are read from the average. Nothing is simulated, so the
+Monte Carlo error of an end q is that of the parameters alone: the error of the mean of F(q | draw), divided by the
+density at q.
 """
 
 import math
@@ -107,6 +108,13 @@ class Law:
         average = np.tensordot(weights, self.below.mean(axis=1), axes=1)
         low, high = (find_quantile(self.point, average, tail, self.whole) for tail in TAILS)
         return Estimate(float(weights @ self.expected.mean(axis=1)), (low, high))
+
+    def probability_above(self, limit: float) -> float:
+        place = int(np.searchsorted(self.point, limit, side="right")) - 1
+        if place < 0:
+            return 1.0
+        average = self.average()
+        return float(1.0 - (average[place] if self.whole else np.interp(limit, self.point, average)))
 
     def bins(self) -> Bins:
         """Return the law in bins of equal width; for counts the width is whole and bins are centred on counts."""

@@ -11,7 +11,7 @@ from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
 from keyhole.risk.measures import Risk, summarise_risk
 from keyhole.sampling import Event, Notice, OnProgress, Progress, Trace, run_chains
 from keyhole.sampling.costs import estimate_seconds
-from keyhole.sampling.saved_run import Memory
+from keyhole.sampling.saved_run import Memory, hold
 from keyhole.settings import Settings, make_settings
 from keyhole.words import duration, interval_words, number
 from keyhole.zeros import Zeros
@@ -87,19 +87,20 @@ def find_answer(
         risk = summarise_risk(trace, diagnosis.grade)
         return Answer(chosen, trace, diagnosis, risk, time.perf_counter() - clock)
 
-    if settings.model != "hdp":
-        return answer(settings, on_progress, checkpoint)
-    report: OnProgress = on_progress or _ignore
-    why = "the quick answer was asked for" if quick else explain_cost(records, settings, zeros)
-    # The last answer may use all of the time, and go on later.
-    share, folder = (SHARE, None) if why is None else (1.0, checkpoint)
-    first = answer(make_classes(settings, share), _without_estimate(report) if why is None else report, folder)
-    if why is not None:
-        return replace(first, why=why, quick=first)
-    report(Notice(describe_quick(first)))
-    left = max(settings.time_limit - first.seconds, 1.0)
-    found = answer(settings.model_copy(update={"time_limit": left}), report, checkpoint)
-    return replace(found, settings=settings, quick=first)
+    with hold(checkpoint):
+        if settings.model != "hdp":
+            return answer(settings, on_progress, checkpoint)
+        report: OnProgress = on_progress or _ignore
+        why = "the quick answer was asked for" if quick else explain_time(records, settings, zeros)
+        # The last answer may use all of the time, and go on later.
+        share, folder = (SHARE, None) if why is None else (1.0, checkpoint)
+        first = answer(make_classes(settings, share), _without_estimate(report) if why is None else report, folder)
+        if why is not None:
+            return replace(first, why=why, quick=first)
+        report(Notice(describe_quick(first)))
+        left = max(settings.time_limit - first.seconds, SHORTEST)
+        found = answer(settings.model_copy(update={"time_limit": left}), report, checkpoint)
+        return replace(found, settings=settings, quick=first)
 
 
 def make_classes(settings: Settings, share: float) -> Settings:
@@ -109,7 +110,7 @@ def make_classes(settings: Settings, share: float) -> Settings:
     return make_settings(model="classes", time_limit=max(share * settings.time_limit, SHORTEST), **options)
 
 
-def explain_cost(records: Records, settings: Settings, zeros: Zeros | None) -> str | None:
+def explain_time(records: Records, settings: Settings, zeros: Zeros | None) -> str | None:
     """Return why the model would take too long, or None; from sizes alone, never from the clock."""
     n, variables = records.level.shape
     seconds = estimate_seconds(n, variables, settings, zeros is not None)

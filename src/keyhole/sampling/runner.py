@@ -21,7 +21,7 @@ from keyhole.sampling.evaluation import count_profiles
 from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
 from keyhole.sampling.problem import Problem, make_problem
-from keyhole.sampling.saved_run import Checkpointer, Memory, Resumed, fingerprint, open_checkpointer
+from keyhole.sampling.saved_run import Checkpointer, Memory, Resumed, fingerprint, make_checkpointer
 from keyhole.sampling.start import STARTS, count_start_sweeps
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
@@ -168,32 +168,32 @@ def run_chains(
     report = on_progress or _ignore
     problem = make_problem(records, unique_record, population, settings, zeros)
     check_memory(problem, settings)
-    with open_checkpointer(checkpoint, problem, settings, report) as checkpointer:
-        resumed = checkpointer.resume() if checkpointer is not None and resume else None
-        clock = time.perf_counter()
-        precompile((settings.estimator,))
-        compile_seconds = time.perf_counter() - clock
-        start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
-        seconds = time_draw(problem, settings, start.chains[-1].position)
-        estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST)
-        report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
-        run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
-        run.round, run.before = start.round, start.seconds
-        run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
-        token = checkpointer.problem_hash if checkpointer is not None else fingerprint(problem)
-        try:
-            with open_workers(problem, token, settings, executor, run.clock.stopped) as workers:
-                trace = run_rounds(run, workers)
-        except BrokenExecutor:
-            raise KeyholeError(
-                "a worker ended unexpectedly, perhaps because memory ran out: use fewer `workers`."
-            ) from None
-        more = {
-            "compile": compile_seconds,
-            "checkpoint": 0.0 if checkpointer is None else checkpointer.seconds,
-            "earlier": run.before,
-        }
-        return replace(trace, seconds={**trace.seconds, **more})
+    checkpointer = make_checkpointer(checkpoint, problem, settings, report)
+    resumed = checkpointer.resume() if checkpointer is not None and resume else None
+    clock = time.perf_counter()
+    precompile((settings.estimator,))
+    compile_seconds = time.perf_counter() - clock
+    start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
+    seconds = time_draw(problem, settings, start.chains[-1].position)
+    estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST)
+    report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
+    run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
+    run.round, run.before = start.round, start.seconds
+    run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
+    token = checkpointer.problem_hash if checkpointer is not None else fingerprint(problem)
+    try:
+        with open_workers(problem, token, settings, executor, run.clock.stopped) as workers:
+            trace = run_rounds(run, workers)
+    except BrokenExecutor:
+        raise KeyholeError(
+            "a worker ended unexpectedly, perhaps because memory ran out: use fewer `workers`."
+        ) from None
+    more = {
+        "compile": compile_seconds,
+        "checkpoint": 0.0 if checkpointer is None else checkpointer.seconds,
+        "earlier": run.before,
+    }
+    return replace(trace, seconds={**trace.seconds, **more})
 
 
 def count_wanted(rounds: int) -> int:

@@ -426,13 +426,20 @@ def refuse_unfinished(folder: Path, allowed: bool) -> None:
         raise OutputError(f"{folder} holds a run that can be continued: use `resume`, or replace it with `overwrite`.")
 
 
-@contextmanager
-def open_checkpointer(
+def make_checkpointer(
     folder: Path | Memory | None, problem: Problem, settings: Settings, report: Report
-) -> Iterator[Checkpointer | None]:
-    """Hold the folder for one run; a second one is refused with the name of the holder."""
+) -> Checkpointer | None:
+    """Return what keeps the run in this folder, which the caller holds, or in memory."""
+    if isinstance(folder, Memory):
+        return MemoryCheckpointer(folder, problem, settings)
+    return None if folder is None else Checkpointer(folder, problem, settings, report)
+
+
+@contextmanager
+def hold(folder: Path | Memory | None) -> Iterator[None]:
+    """Hold a folder for one run; a second one is refused with the name of the holder."""
     if not isinstance(folder, Path):
-        yield None if folder is None else MemoryCheckpointer(folder, problem, settings)
+        yield
         return
     with locked(folder, "checkpoint"):
-        yield Checkpointer(folder, problem, settings, report)
+        yield
