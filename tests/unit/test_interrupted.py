@@ -10,8 +10,8 @@ from tests.unit.test_checkpoint import StopAfter
 FRAME = pl.DataFrame({"A": [x % 13 for x in range(60)], "B": [x % 3 for x in range(60)]})
 # `mixed` has no quick answer before it, which is not kept.
 CALL = {
-    "source": FRAME, "keys": "A,B", "population": 900, "model": "mixed", "profiles": 3, "max_sweeps": 3_000, "chains": 2,
-    "target_ess": 100_000,
+    "source": FRAME, "keys": "A,B", "population": 900, "model": "mixed", "profiles": 3, "chains": 2,
+    "max_sweeps": 3_000, "target_ess": 100_000,
 }  # fmt: skip
 
 

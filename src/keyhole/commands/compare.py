@@ -166,7 +166,7 @@ def command(
     tau2: expected number of correct matches if every sample unique is matched at random to someone with its keys
 
     \b
-    hdp-adaptive, hdp-paper, mixed-5, mixed-20   keyhole's models, with 95 % intervals
+    hdp-adaptive, hdp-paper, classes, mixed-5, mixed-20   keyhole's models, with 95 % intervals
     loglinear-main, -two-way, -forward           Poisson log-linear models (Skinner and Shlomo 2008)
     individual-risk                              Benedetti and Franconi (1998): sdcMicro measure_risk, mu-ARGUS
     pitman, zayatz, slide-negative-binomial      population uniques U, as in ARX; tau1 = U n / N
