@@ -163,15 +163,18 @@ def command(
 
     \b
     tau1: how many sample uniques are population uniques
-    tau2: expected number of correct matches if every sample unique is matched at random to someone with its keys
+    tau2: expected correct matches if every sample unique is matched
+          at random to someone with the same keys
 
     \b
-    hdp-adaptive, hdp-paper, classes, mixed-5, mixed-20   keyhole's models, with 95 % intervals
-    loglinear-main, -two-way, -forward           Poisson log-linear models (Skinner and Shlomo 2008)
-    individual-risk                              Benedetti and Franconi (1998): sdcMicro measure_risk, mu-ARGUS
-    pitman, zayatz, slide-negative-binomial      population uniques U, as in ARX; tau1 = U n / N
-    dankar                                       the one of these three to trust (Dankar et al. 2012)
-    k-anonymity                                  records in cells of fewer than 2, 3 and 5 records
+    hdp-adaptive, hdp-paper,     keyhole's models, with 95 % intervals
+      classes, mixed-5, mixed-20
+    loglinear-main, -two-way,    Poisson log-linear models
+      -forward                   (Skinner and Shlomo 2008)
+    individual-risk              Benedetti and Franconi (1998), as in sdcMicro
+    pitman, zayatz, dankar,      population uniques U, as in ARX: tau1 = U n / N;
+      slide-negative-binomial    dankar is the one to trust (Dankar et al. 2012)
+    k-anonymity                  records in cells of fewer than 2, 3, 5 records
 
     Definitions and references are in docs/estimators.md. The line of an estimator that fails says why: with
     --missing model and blank keys, all but keyhole's models fail, since they need every answer.
