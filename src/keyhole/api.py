@@ -3,7 +3,6 @@
 import hashlib
 import operator
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import Any, Literal, SupportsIndex, Unpack, cast
 import numpy as np
 
 from keyhole.data import Microdata, SourceOptions, count_records, encode, read_codebook, read_microdata
-from keyhole.errors import InputError, NotConvergedWarning, RulesError, SettingsError, Stopped
+from keyhole.errors import InputError, RulesError, SettingsError, Stopped, warn_not_converged
 from keyhole.files import sha256
 from keyhole.progress import notebook_progress
 from keyhole.results.assessment import Assessment, name_library
@@ -270,7 +269,7 @@ def assess(
     seconds |= {} if trace is None else dict(trace.seconds)
     seconds["attribution"] = time.perf_counter() - asked
     if not diagnosis.converged:
-        warnings.warn(diagnosis.message, NotConvergedWarning, stacklevel=2)
+        warn_not_converged(diagnosis.message)
     source_block = describe_input(microdata, counts, people, chosen, read_codebook(codebook))
     zeros_block = describe_zeros(rules, microdata, trace, left_out)
     return Assessment(

@@ -4,6 +4,13 @@ A message is one line: what is wrong, where, what to do. It never contains a val
 backticks as Python spells them.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_SILENCED: ContextVar[bool] = ContextVar("silenced", default=False)
+
 
 class KeyholeError(Exception):
     """Base class of all errors that a user can cause."""
@@ -31,6 +38,25 @@ class OutputError(KeyholeError):
 
 class NotConvergedWarning(UserWarning):
     """The chains of a run have not converged, or not fully; `Assessment.grade` distinguishes the two."""
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Issue no warning about convergence: the caller shows the grade.
+
+    A variable of the context, because the filters of `warnings` are shared by all threads.
+    """
+    token = _SILENCED.set(True)
+    try:
+        yield
+    finally:
+        _SILENCED.reset(token)
+
+
+def warn_not_converged(message: str) -> None:
+    """Warn whoever called the caller, unless silenced."""
+    if not _SILENCED.get():
+        warnings.warn(message, NotConvergedWarning, stacklevel=3)
 
 
 class Stopped(KeyboardInterrupt):

@@ -13,6 +13,9 @@ NOTHING = "not known"
 DIGITS = 2
 """Significant digits of an estimate below one, at most."""
 
+NEGLIGIBLE = 0.01
+"""Below this an expected number of people, with an interval from zero to zero, is worded as none."""
+
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in Persian, Hindi and others
 
 OPTIONS = frozenset((
@@ -58,8 +61,8 @@ def rounded(value: float, error: float | None) -> str:
 
 
 def expects_none(mean: float, error: float | None, interval: Sequence[float]) -> bool:
-    """Whether an estimate would be written as zero with an interval from zero to zero."""
-    return not any(interval) and float(rounded(mean, error).replace(",", "")) == 0.0
+    """Whether an estimate with an interval from zero to zero would be written as zero, or is as good as zero."""
+    return not any(interval) and (mean < NEGLIGIBLE or float(rounded(mean, error).replace(",", "")) == 0.0)
 
 
 def round_up(error: float) -> float:

@@ -517,3 +517,25 @@ def test_little_data_are_said_beside_the_number(run, tmp_path):
     assert json.loads(listed.out)["input"]["observed_keys"] == []
     page = (tmp_path / "x.keyhole" / "report.html").read_text(encoding="utf-8")
     assert "<strong>Caution.</strong> The file has fewer than 50 records" in page
+
+
+def test_one_record_alone_and_nobody_expected(run, tmp_path):
+    """A single sample unique in a large file and a huge population, where an interval is from zero to zero."""
+    (tmp_path / "x.csv").write_text("A,B\n" + "".join(f"{i % 2},{i % 3}\n" for i in range(600)) + "0,3\n")
+    call = ("assess", "x.csv", "--keys", "A,B", "--population", "1000000", "--quick")
+    text = " ".join(run(*call).out.split())
+    assert "Of 1 record that is alone in the sample, none is expected to be alone in the population." in text
+    assert "tau1 = none expected" in text
+
+
+def test_the_quick_answer_is_explained(run, tmp_path):
+    """Both before the full model runs and in the table; no mean of chains that disagree."""
+    (tmp_path / "x.csv").write_text("A,B\n" + "".join(f"{i % 7},{i * i % 397}\n" for i in range(300)))
+    found = run(
+        "assess", "x.csv", "--keys", "A,B", "--allow-identifier", "B", "--population", "9000", "--max-sweeps", "40"
+    )
+    assert "by the simpler model classes: tau1 " in " ".join(found.err.split())
+    assert "Now the full model, hdp." in " ".join(found.err.split())
+    assert "the simpler and faster model classes was run first, for " in " ".join(found.out.split())
+    page = (tmp_path / "x.keyhole" / "report.html").read_text(encoding="utf-8")
+    assert "The simpler and faster model classes, in which every person has one profile, was run first" in page

@@ -109,3 +109,19 @@ def test_a_result_without_kept_keys_takes_those_of_an_older_one_away(tmp_path):
     keyhole.assess(make_frame(), **given).save(tmp_path / "r", overwrite=True)
     assert not (tmp_path / "r" / KEYS).exists()
     keyhole.load(tmp_path / "r")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_folder_names_no_category_that_only_the_records_show(kept, tmp_path):
+    """As in the run itself: B comes from the records, A from the codebook."""
+    options = {"population": 700, "max_sweeps": 40, "chains": 2, "codebook": {"A": [1, 2, 3, 4, 5]}}
+    run = keyhole.assess(make_frame().with_columns(B=pl.col("B") + "man"), "A,B,C", keep_data=kept, **options)
+    run.save(tmp_path / "r")
+    data = None if kept else make_frame().with_columns(B=pl.col("B") + "man")
+    for assessment in (run, keyhole.load(tmp_path / "r")):
+        with pytest.raises(KeyholeError) as caught:
+            assessment.what_if(recode={"B": [["xmen", "yman"]]}, data=data)
+        assert "'xmen' is not a category of 'B'" in str(caught.value)
+        assert "xman" not in str(caught.value)
+        with pytest.raises(KeyholeError, match="nearest: '5' and '4'"):
+            assessment.what_if(recode={"A": [[1, 7]]}, data=data)

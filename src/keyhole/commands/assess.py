@@ -12,7 +12,7 @@ import click
 from keyhole.commands import flags
 from keyhole.commands.config import CONFIG, drop_overruled
 from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags
-from keyhole.errors import SettingsError
+from keyhole.errors import SettingsError, silenced
 
 NOT_CONVERGED = 3
 GATE_CROSSED = 4
@@ -132,7 +132,7 @@ def command(
 
     from keyhole import assess
     from keyhole.commands.progress import show_progress
-    from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary, silenced
+    from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.results.restored import KEYS
     from keyhole.sampling.workers import stoppable

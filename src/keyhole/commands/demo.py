@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.commands.flags import QUIET, add, given, settings_flags
+from keyhole.errors import silenced
 
 if TYPE_CHECKING:
     from keyhole.demo import Simulation
@@ -58,7 +59,6 @@ def _run(demonstration: "Simulation", quiet: bool, options: dict[str, Any]) -> d
     """Assess the sample as a user would, with and without rules."""
     from keyhole import assess
     from keyhole.commands.progress import show_progress
-    from keyhole.commands.screen import silenced
     from keyhole.demo import CODEBOOK, KEYS, RULES
 
     runs = {}

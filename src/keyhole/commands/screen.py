@@ -1,9 +1,7 @@
 """What a person sees: a sentence first, then a table that names every default and assumption."""
 
 import textwrap
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from keyhole.errors import NotConvergedWarning
 from keyhole.files import json_text
 from keyhole.words import (
     as_flags,
@@ -57,14 +54,6 @@ ESTIMATORS = {
     "population": "simulated populations, as in the article",
     "none": "none needed",
 }
-
-
-@contextmanager
-def silenced() -> Iterator[None]:
-    """Suppress Python's warning about convergence: a command prints the message, and has an exit status for it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        yield
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -144,8 +133,9 @@ def sentences(summary: "Summary") -> list[str]:
         text = f"{who} alone in it can be identified (tau1 = {uniques:,}, tau2 = {uniques:,})."
         return [f"The sample is the whole population: {text}", *open_question]
     alone, matched = about(tau1), about(tau2)
+    who = "Of 1 record that is" if uniques == 1 else f"Of {uniques:,} records that are"
     return [
-        f"Of {uniques:,} records that are alone in the sample, "
+        f"{who} alone in the sample, "
         f"{'none is expected to be' if alone == NONE else f'{alone} are'} alone in the population.",
         "An intruder who guesses among all who fit "
         + ("is expected to match none" if matched == NONE else f"would match {matched}")
@@ -312,8 +302,8 @@ def _model(model: "ModelBlock") -> str:
 
 def _quick(quick: "QuickBlock") -> str:
     return (
-        f"tau1 {about(quick.tau1)}, tau2 {about(quick.tau2)} by the model classes after "
-        f"{duration(quick.seconds)}, {quick.convergence.grade}. {quick.message}"
+        f"the simpler and faster model classes was run first, for {duration(quick.seconds)}: tau1 {about(quick.tau1)}, "
+        f"tau2 {about(quick.tau2)}; {quick.convergence.grade}. {quick.message}"
     )
 
 

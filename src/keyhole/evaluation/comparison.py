@@ -1,7 +1,6 @@
 """Compare estimators on one file: those of keyhole through `assess`, the classical ones through `classical`."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from keyhole.api import assess, population_size, read_rules, settle_contradictio
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.classical.catalogue import Guess
 from keyhole.data import SourceOptions, read_microdata
-from keyhole.errors import InputError, KeyholeError, NotConvergedWarning, SettingsError
+from keyhole.errors import InputError, KeyholeError, SettingsError, silenced
 from keyhole.sampling import OnProgress
 from keyhole.settings import Options, Settings, make_settings
 from keyhole.zeros import RuleSource, Zeros
@@ -280,9 +279,7 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _run_ours(name: str, given: Given, settings: Mapping[str, Any], on_progress: OnProgress | None) -> dict[str, Any]:
-    # The outcome has `converged` instead of the warning.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
+    with silenced():  # the outcome has `converged` instead of the warning
         found = assess(**given.arguments, on_progress=on_progress, **{**settings, **OURS[name].settings})
     unique = found.uniques
     return {

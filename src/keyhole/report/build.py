@@ -24,7 +24,7 @@ from keyhole.report.sections import (
     message,
 )
 from keyhole.risk.advice import describe_cautions
-from keyhole.words import clean_name, duration, plural, with_interval
+from keyhole.words import clean_name, duration, interval_words, plural, with_interval
 
 TITLE = "Disclosure risk of a file"
 TERMS = {
@@ -192,8 +192,17 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
         rows.append(("Why this model", model["why"]))
     elif summary.get("quick"):
         quick = summary["quick"]
-        first = f"tau1 {with_interval(quick['tau1'])}, tau2 {with_interval(quick['tau2'])}, of the model classes"
-        rows.append(("Quick answer", f"{first}, {quick['convergence']['grade']}. {quick['message']}"))
+        tau1, tau2 = (
+            with_interval(item) if item["pooled"] else interval_words(item["interval"])
+            for item in (quick["tau1"], quick["tau2"])
+        )
+        rows.append(
+            (
+                "Quick answer",
+                "The simpler and faster model classes, in which every person has one profile, was run first: "
+                f"tau1 {tau1}, tau2 {tau2}; {quick['convergence']['grade']}. {quick['message']}",
+            )
+        )
     if model.get("profiles"):
         rows.append(("Profiles", with_interval(model["profiles"])))
     if chains["chains"]:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,9 @@ def read_again(assessment: "Assessment", data: Any) -> Microdata:
     used = _used(assessment)
     if found.rows != len(used) or (used & ~found.row_used).any():
         raise other
-    found = found.keep(used[found.record_row])  # without the records that contradicted a rule
+    # Without the records that contradicted a rule; that the result served as codebook here declares no category.
+    variables = (replace(variable, declared=_declares(assessment, variable.name)) for variable in found.variables)
+    found = replace(found.keep(used[found.record_row]), variables=tuple(variables))
     if fingerprint_codes(found) != about["codes"]:
         raise other
     return found
@@ -166,11 +169,20 @@ def _restore_draws(profiles: Mapping[str, NDArray[Any]], finite: bool, variables
 
 
 def _variables(assessment: "Assessment") -> tuple[Variable, ...]:
-    """Return the keys with their categories, in the order of their codes."""
+    """Return the keys with their categories, in the order of their codes, and whether a codebook lists these."""
     return tuple(
-        Variable(found.name, tuple(category.code for category in found.categories))
+        Variable(
+            found.name,
+            tuple(category.code for category in found.categories),
+            declared=_declares(assessment, found.name),
+        )
         for found in assessment.summary.attribution.variables
     )
+
+
+def _declares(assessment: "Assessment", name: str) -> bool:
+    """Whether a codebook, labels or bands of the run list the categories of a key."""
+    return name not in assessment.summary.input.observed_keys
 
 
 def _used(assessment: "Assessment") -> NDArray[np.bool_]:

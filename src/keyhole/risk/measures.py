@@ -8,7 +8,7 @@ Two answers need no sampling: no record is alone in the sample, or the sample is
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class Measure(Readable):
     expected: Expected
     pooled: bool = True
     mcse: float | None = None
-    bins: Bins | None = None
+    bins: Bins | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Answer:
             return ""
         mine, quick = self.risk.tau1, self.quick.risk.tau1
         if mine.mcse is None or quick.mcse is None:
-            return "The two are not compared, because one of them has not converged."
+            return "The two are compared only when both have converged."
         gap, error = quick.mean - mine.mean, math.hypot(mine.mcse, quick.mcse)
         if abs(gap) <= ERRORS * error:
             return "The two agree within their Monte Carlo error."
@@ -123,13 +123,14 @@ def explain_time(records: Records, settings: Settings, zeros: Zeros | None) -> s
 
 
 def describe_quick(answer: Answer) -> str:
-    """Return the quick answer in a sentence."""
+    """Return the quick answer in a sentence, without a mean if chains disagree."""
     tau1, tau2 = (
-        f"about {number(item.mean)} ({interval_words(item.interval)})" for item in (answer.risk.tau1, answer.risk.tau2)
+        f"about {number(item.mean)} ({interval_words(item.interval)})" if item.pooled else interval_words(item.interval)
+        for item in (answer.risk.tau1, answer.risk.tau2)
     )
     return (
-        f"Quick answer of the model classes after {duration(answer.seconds)}: tau1 {tau1}, tau2 {tau2}; "
-        f"{answer.diagnosis.grade}. Now the model hdp."
+        f"Quick answer after {duration(answer.seconds)}, by the simpler model classes: tau1 {tau1}, tau2 {tau2}; "
+        f"{answer.diagnosis.grade}. Now the full model, hdp."
     )
 
 
