@@ -203,6 +203,21 @@ def test_not_converged_cannot_be_overlooked():
     assert "Decide whether" not in page
 
 
+def test_chains_that_disagree_have_no_mean_in_the_report():
+    """Neither in words nor in pictures, for the file or without a variable: the range over chains stands alone."""
+    pooled, apart = (render(make_content(make_result(converged=converged))) for converged in (True, False))
+    assert "about 41 (21 to 62) are alone" in pooled
+    assert "Mostly AGE: without it, about 12 instead of 41" in pooled
+    assert "21 to 62 seem to be alone" in apart
+    assert "Mostly AGE: without it, 6.0 to 18 instead of 21 to 62" in apart
+    for words in ("41 (21 to 62)", "12 (6", "The estimate is", "the dot is the estimate", "about 1 in"):
+        assert words in pooled
+        assert words not in apart
+    answer = apart[apart.index('id="answer"') : apart.index('id="certainty"')]
+    assert 'class="part"' not in answer
+    assert "range over chains" in answer
+
+
 def test_what_was_not_computed_is_left_out_or_said():
     result = make_result()
     for name in ("attribution", "thresholds", "fit", "self_check", "households", "weights", "comparators"):

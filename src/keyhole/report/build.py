@@ -85,16 +85,17 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     rule: Rule = count_exactly if internal else count_safely
     summary = result.summary
     sampled = summary["model"]["estimator"] != "none"
+    pooled = summary["convergence"]["grade"] != "not converged"
     # The estimates of an answer that was counted are counts: a safe report leaves out what is computed from them.
     blocks: Mapping[str, Any] = summary if sampled or internal else {}
     source = describe_source(summary["input"], kind, rule)
-    tau = {name: _estimate(summary[name], sampled, source.sample_uniques) for name in ("tau1", "tau2")}
+    tau = {name: _estimate(summary[name], sampled, pooled, source.sample_uniques) for name in ("tau1", "tau2")}
     everybody = not sampled and summary["input"]["sample_uniques"] > 0
     if not sampled and not everybody:
         tau = dict.fromkeys(tau, Estimate(0.0, 0.0, 0.0, "0"))
     level = float(summary["tau1"]["level"])
     observed = [clean_name(name) for name in summary["input"].get("observed_keys", ())]
-    variables = describe_variables(blocks.get("attribution"), kind, rule)
+    variables = describe_variables(blocks.get("attribution"), kind, rule, pooled)
     thresholds = describe_thresholds(blocks.get("thresholds"), kind, source.sample_uniques, rule)
     check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
     asked = Asked(result.manifest, internal)
@@ -134,8 +135,8 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     )
 
 
-def _estimate(block: Mapping[str, Any], sampled: bool, uniques: Count) -> Estimate:
-    return estimate(block) if sampled else Estimate(None, None, None, uniques.text)
+def _estimate(block: Mapping[str, Any], sampled: bool, pooled: bool, uniques: Count) -> Estimate:
+    return estimate(block, pooled) if sampled else Estimate(None, None, None, uniques.text)
 
 
 def _about(manifest: Mapping[str, Any], asked: Asked, kind: Kind) -> tuple[tuple[str, str], ...]:

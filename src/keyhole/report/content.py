@@ -53,12 +53,21 @@ Kind = Literal["safe", "internal"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval, and both as text. Only the text is there where it is really a count."""
+    """A number with its interval, and both as text. Only the text is there where it is really a count.
+
+    pooled: whether chains agree; if not, there is no mean to show, and the text is the range over chains.
+    """
 
     mean: float | None
     low: float | None
     high: float | None
     text: str
+    pooled: bool = True
+
+    @property
+    def about(self) -> str:
+        """The text, with "about" before an estimate."""
+        return f"about {self.text}" if self.pooled else self.text
 
 
 @dataclass(frozen=True)

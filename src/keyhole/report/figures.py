@@ -117,9 +117,9 @@ def draw_verdict(source: Source, tau1: Estimate) -> Markup | None:
     scale = Scale(0.0, max(float(whole), tau1.high), 0.0, 800.0)
     return picture(
         26.0,
-        f"Of {source.sample_uniques.text} records alone in the sample, about {tau1.text} are alone in the population",
+        f"Of {source.sample_uniques.text} records alone in the sample, {tau1.about} are alone in the population",
         rectangle(0.5, 0.5, 799.0, 17.0, "whole"),
-        rectangle(0.5, 0.5, scale(tau1.mean), 17.0, "part"),
+        *([rectangle(0.5, 0.5, scale(tau1.mean), 17.0, "part")] if tau1.pooled else []),
         rectangle(scale(tau1.low), 20.0, scale(tau1.high) - scale(tau1.low), 6.0, "range"),
         width=800.0,
         stretch=True,
@@ -146,12 +146,12 @@ def draw_distribution(found: Distribution) -> Markup:
     middle = min(max(scale((low + high) / 2), 100.0), WIDTH - 100.0)
     return picture(
         195.0,
-        f"{found.name}: about {found.estimate.text} {found.of_what}",
+        f"{found.name}: {found.estimate.about} {found.of_what}",
         *bars,
         line(scale(low), 32.0, scale(high), 32.0, "whisker"),
         line(scale(low), 27.0, scale(low), 37.0, "whisker"),
         line(scale(high), 27.0, scale(high), 37.0, "whisker"),
-        element("circle", cx=scale(mean), cy=32.0, r=5.0, class_="dot"),
+        *([element("circle", cx=scale(mean), cy=32.0, r=5.0, class_="dot")] if found.estimate.pooled else []),
         text(middle, 17.0, words, "strong", "middle"),
         axis(scale, bottom, found.of_what),
     )
@@ -224,7 +224,7 @@ def draw_agreement(found: ChainsPicture, together: Estimate) -> Markup:
         parts += [
             text(MARGIN, y - 12.0, f"{label}: {own.text}", "label" if place else "strong"),
             line(scale(low), y, scale(high), y, "whisker"),
-            _mark(scale(own.mean or 0.0), y, shape),
+            *([_mark(scale(own.mean or 0.0), y, shape)] if own.pooled else []),
         ]
     bottom = 30.0 + len(rows) * 36.0 - 20.0
     return picture(

@@ -76,9 +76,9 @@ def _sentences(
         return f"{who} alone in the sample, and these keys identify nobody.", ""
     begin, verb = ("Of", "are") if convergence.pooled else ("So far, of", "seem to be")
     return (
-        f"{begin} {alone.in_a_sentence} records that are alone in the sample, about {tau1.text} {verb} alone in the "
+        f"{begin} {alone.in_a_sentence} records that are alone in the sample, {tau1.about} {verb} alone in the "
         f"population.{undecided}",
-        f"An intruder who guesses among all people who fit would match about {tau2.text} of these records to the right "
+        f"An intruder who guesses among all people who fit would match {tau2.about} of these records to the right "
         "person, including those who are alone in the population, without knowing which guesses are right.",
     )
 
@@ -108,11 +108,12 @@ def _cause(tau1: Estimate, variables: tuple[VariableRisk, ...], source: Source) 
     if not causes:
         return "No single variable: leaving out any one of them changes little."
     first, *others = causes
+    left = [number(found.tau1_without.mean) if tau1.pooled else found.tau1_without.text for found in causes]
     text = (
-        f"Mostly {first.name}: without it, about {number(first.tau1_without.mean)} instead of {number(tau1.mean)} "
-        "would be alone in the population."
+        f"Mostly {first.name}: without it, {'about ' if tau1.pooled else ''}{left[0]} instead of "
+        f"{number(tau1.mean) if tau1.pooled else tau1.text} would be alone in the population."
     )
-    named = [f"{variable.name} (without it {number(variable.tau1_without.mean)})" for variable in others]
+    named = [f"{variable.name} (without it {rest})" for variable, rest in zip(others, left[1:], strict=True)]
     return f"{text} Next, {enumerate_words(named)}." if named else text
 
 
@@ -122,10 +123,12 @@ def _meaning(source: Source, tau1: Estimate) -> tuple[str, ...]:
         f"{_names(source.keys)}. An intruder who knows these values of a person, and finds them in the file, has found "
         "that person's record and everything else in it."
     ]
-    share = None if tau1.mean is None or source.records.value is None else one_in(tau1.mean, source.records.value)
+    known = tau1.mean is not None and tau1.pooled
+    share = one_in(tau1.mean or 0.0, source.records.value) if known and source.records.value is not None else None
     if share is not None:
         parts.append(f"The estimate is {share} of all {source.records.text} records in the file.")
-    if tau1.mean is not None and source.sample_uniques.value and tau1.mean < source.sample_uniques.value / 2:
+    largest = tau1.mean if tau1.pooled else tau1.high
+    if largest is not None and source.sample_uniques.value and largest < source.sample_uniques.value / 2:
         parts.append(
             "The file does not show which records these are, and most of those that are alone in the sample have "
             "people like them outside it. Some records, however, are at high risk (see Which records)."

@@ -41,9 +41,11 @@ def message(text: str) -> str:
     return as_flags(clean_name(text))
 
 
-def estimate(block: Block) -> Estimate:
+def estimate(block: Block, pooled: bool = True) -> Estimate:
     low, high = block["interval"]
-    return Estimate(block["mean"], low, high, with_interval(block))
+    return Estimate(
+        block["mean"], low, high, with_interval(block) if pooled else f"{number(low)} to {number(high)}", pooled
+    )
 
 
 def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
@@ -75,7 +77,7 @@ def _undecided(source: Block, rule: Rule) -> str:
     )
 
 
-def describe_variables(block: Block | None, kind: Kind, rule: Rule) -> tuple[VariableRisk, ...]:
+def describe_variables(block: Block | None, kind: Kind, rule: Rule, pooled: bool) -> tuple[VariableRisk, ...]:
     """Describe the variables, in decreasing order of the risk due to them. Categories are for the owner."""
     if not block:
         return ()
@@ -83,8 +85,8 @@ def describe_variables(block: Block | None, kind: Kind, rule: Rule) -> tuple[Var
         VariableRisk(
             name=clean_name(item["name"]),
             share=float(item["share_tau1"]),
-            tau1_without=estimate(item["tau1_without"]),
-            tau2_without=estimate(item["tau2_without"]),
+            tau1_without=estimate(item["tau1_without"], pooled),
+            tau2_without=estimate(item["tau2_without"], pooled),
             uniques_without=rule(item["sample_uniques_without"]),
             categories=_categories(item.get("categories", ()), rule) if kind == "internal" else (),
         )
