@@ -378,6 +378,20 @@ def test_a_huge_value_is_named_by_its_line(tmp_path):
         inspect(tmp_path / "y.csv")
 
 
+@pytest.mark.parametrize(
+    ("lines", "where"),
+    [
+        (["A,B", *["1,2"] * 700, f'"{CANARY},1', *["1,2"] * 900], "in row 701"),  # swallows all that follows
+        (["A,B", *["1,2"] * 7, "", f'"{CANARY},1', "3,4"], "in row 8"),
+    ],
+)
+def test_an_open_quote_is_told_by_its_row(tmp_path, lines, where):
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=rf"look for unbalanced quotes {where}\.$") as caught:
+        inspect(tmp_path / "x.csv")
+    assert CANARY not in str(caught.value)
+
+
 @pytest.mark.parametrize("option", ["household", "weight"])
 def test_another_column_that_is_missing_does_not_deny_the_keys(tmp_path, option):
     pl.DataFrame({"A": [1, 2] * 20, "B": [1, 2, 3, 4] * 10}).write_csv(tmp_path / "x.csv")

@@ -5,6 +5,7 @@ may have too many values, and only then the csv module looks for it. The scan sk
 quotes; if a quote is not at the start of a value, the csv module checks every row.
 """
 
+import contextlib
 import csv
 import io
 import itertools
@@ -204,7 +205,22 @@ def _read(
         return compact(lazy.select(columns), numbered).collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, IndexError):
         _refuse_long_row(source, delimiter, path)
-        raise InputError(f"{path} is not a readable table: look for unbalanced quotes.") from None
+        raise _unbalanced(path, _find_open_quote(source, delimiter)) from None
+
+
+def _find_open_quote(source: Path | bytes, delimiter: str) -> int | None:
+    """Return the row with a quote that is not closed, or closed before the end of its value; 0 is the header."""
+    row = 0
+    with _text(source) as text, contextlib.suppress(csv.Error):
+        for line in csv.reader(text, delimiter=delimiter, strict=True):
+            row += bool(line)
+        return None
+    return row
+
+
+def _unbalanced(path: Path, row: int | None) -> InputError:
+    where = f" in row {row}" if row else ""
+    return InputError(f"{path} is not a readable table: look for unbalanced quotes{where}.")
 
 
 def _refuse_long_row(source: Path | bytes, delimiter: str, path: Path) -> None:
@@ -228,9 +244,11 @@ def _real_rows(frame: pl.DataFrame, source: Path | bytes, delimiter: str, width:
     sizes = [len(line) for line in _lines(source, delimiter)][1:]
     sizes += [0] * (frame.height - len(sizes))
     if len(sizes) != frame.height:
-        raise InputError(f"{path} is not a readable table: look for unbalanced quotes.")
+        raise _unbalanced(path, _find_open_quote(source, delimiter))
     kept = pl.Series(sizes) > 0
     short = next((row for row, size in enumerate((size for size in sizes if size), start=1) if size < width), None)
     if short is not None:
+        if _find_open_quote(source, delimiter) == short:
+            raise _unbalanced(path, short)
         raise InputError(f"{path} row {short} has fewer values than the {width} columns: correct the row.")
     return kept
