@@ -206,6 +206,8 @@ def test_a_value_that_is_not_in_the_codebook_is_located_but_never_shown(write):
         ("b.json", "[1, 2]", "not a codebook"),
         ("b.json", '{"A": [1], "A": [2]}', "'A' occurs twice"),
         ("b.json", '{"A": [1, 1]}', "category '1' twice"),
+        ("b.json", r'{"A": ["1\n2", "1\n2"]}', "category '1 2' twice"),
+        ("b.json", r'{"A\nB": 3}', "'A B' must be a list"),
         ("b.json", '{"A": []}', "no category"),
         ("b.json", '{"A": 3}', "must be a list"),
         ("b.yaml", "A: [1,\nB: [", "line 2 is not YAML"),
@@ -220,6 +222,7 @@ def test_bad_codebooks(write, name, text, message):
     with pytest.raises(CodebookError, match=message) as caught:
         read_microdata(write("A,B\n1,2\n1,3\n"), ["A"], path)
     assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
     with pytest.raises(CodebookError, match="does not exist"):
         read_microdata(write("A,B\n1,2\n1,3\n"), ["A"], path.with_name("other.yaml"))
 

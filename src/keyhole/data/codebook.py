@@ -14,6 +14,7 @@ import yaml
 from keyhole.data.variables import Variable
 from keyhole.errors import CodebookError
 from keyhole.files import NUMBER
+from keyhole.words import clean_name
 
 WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
@@ -32,7 +33,7 @@ def _mapping(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         if not isinstance(name, str):
             raise CodebookError("a name or code is a list or a mapping: use plain names and codes.")
         if name in found:
-            raise CodebookError(f"'{name}' occurs twice: keep one of them.")
+            raise CodebookError(f"'{clean_name(name)}' occurs twice: keep one of them.")
         found[name] = value
     return found
 
@@ -78,17 +79,20 @@ def _variable(name: str, entry: Any, where: str) -> Variable:
         labels = tuple(str(label) for label in entry.values())
         return Variable(name, _codes(name, entry, where), labels, declared=True)
     if isinstance(entry, str) or not isinstance(entry, Iterable):
-        raise CodebookError(f"{where}: '{name}' must be a list of categories or a mapping from category to label.")
+        raise CodebookError(
+            f"{where}: '{clean_name(name)}' must be a list of categories or a mapping from category to label."
+        )
     return Variable(name, _codes(name, entry, where), declared=True)
 
 
 def _codes(name: str, codes: Iterable[Any], where: str) -> tuple[str, ...]:
     found = tuple(whole_numbers([code_text(code) for code in codes]))
+    name = clean_name(name)
     if not found:
         raise CodebookError(f"{where}: '{name}' has no category: list them, or leave the variable out.")
     if len(set(found)) < len(found):
         twice = next(code for place, code in enumerate(found) if code in found[:place])
-        raise CodebookError(f"{where}: '{name}' lists the category '{twice}' twice: remove one.")
+        raise CodebookError(f"{where}: '{name}' lists the category '{clean_name(twice)}' twice: remove one.")
     return found
 
 
