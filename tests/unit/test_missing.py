@@ -219,3 +219,24 @@ def test_what_needs_every_answer_is_refused():
         make_settings(missing="model", estimator="monte-carlo")
     with pytest.raises(SettingsError, match="`self_check` needs every answer"):
         keyhole.assess(make_frame(True), list("ABCD"), 400, missing="model", self_check=True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "floats in csv", "integers", "floats"])
+def test_a_codebook_declares_what_means_missing(kind, tmp_path):
+    """In text and in numbers, for its own variable only; counted, and the same from a result folder."""
+    frame = pl.DataFrame({"A": [1, 2, 3, -9] * 10, "B": [-9, 1] * 20, "C": list(range(8)) * 5})
+    if "floats" in kind:
+        frame = frame.with_columns(pl.col("A").cast(pl.Float64))
+    frame.write_csv(tmp_path / "x.csv")
+    source = tmp_path / "x.csv" if "csv" in kind else frame
+    book = {"A": {"categories": {1: "one", 2: "two", 3: "three"}, "missing": [-9]}}
+    found = keyhole.assess(source, "A,B,C", 400, codebook=book, missing="drop", max_sweeps=20, chains=2)
+    assert found.summary.input.dropped == 10
+    assert found.summary.input.na.found == {"A": 10}
+    assert found.summary.input.na.met == {"A": ["-9"]}
+    assert found.summary.input.levels == {"A": 3, "B": 2, "C": 6}
+    found.save(tmp_path / "r")
+    assert keyhole.load(tmp_path / "r").what_if(drop=["C"], data=source) == found.what_if(drop=["C"])
+    assert {item.name: item.blank for item in keyhole.inspect(source, book).variables} == {"A": 10, "B": 0, "C": 0}
+    # A label may be called so.
+    assert keyhole.data.read_codebook({"A": {"categories": "many", "missing": "none"}})["A"].labels == ("many", "none")

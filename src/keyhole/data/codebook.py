@@ -1,11 +1,13 @@
 """Codebooks: all categories of each variable, observed or not, in order.
 
-YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`. Codes are read as text: `no` is "no", not a boolean.
+YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`; with codes that mean missing,
+`{AGE: {categories: [1, 2], missing: [-9]}}`. Codes are read as text: `no` is "no", not a boolean.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,9 @@ def _variables(book: Any, where: str) -> dict[str, Variable]:
 
 
 def _variable(name: str, entry: Any, where: str) -> Variable:
+    # A label is one text, so a list or a mapping below this name is no label.
+    if isinstance(entry, Mapping) and isinstance(entry.get("categories"), list | tuple | Mapping):
+        return _with_missing(name, entry, where)
     if isinstance(entry, Mapping):
         labels = tuple(str(label) for label in entry.values())
         return Variable(name, _codes(name, entry, where), labels, declared=True)
@@ -83,6 +88,20 @@ def _variable(name: str, entry: Any, where: str) -> Variable:
             f"{where}: '{clean_name(name)}' must be a list of categories or a mapping from category to label."
         )
     return Variable(name, _codes(name, entry, where), declared=True)
+
+
+def _with_missing(name: str, entry: Mapping[str, Any], where: str) -> Variable:
+    variable = _variable(name, entry["categories"], where)
+    missing = entry.get("missing", ())
+    if not isinstance(missing, list | tuple) or set(entry) - {"categories", "missing"}:
+        raise CodebookError(f"{where}: '{clean_name(name)}' may have 'categories', and 'missing' with a list of codes.")
+    texts = tuple(whole_number(code_text(code)) for code in missing)
+    both = next((text for text in texts if text in variable.categories), None)
+    if both is not None:
+        raise CodebookError(
+            f"{where}: '{clean_name(name)}' lists '{clean_name(both)}' both as a category and as missing: remove one."
+        )
+    return replace(variable, missing=texts)
 
 
 def _codes(name: str, codes: Iterable[Any], where: str) -> tuple[str, ...]:
@@ -101,6 +120,11 @@ def whole_numbers(texts: list[str]) -> list[str]:
     if all(NUMBER.fullmatch(text) for text in texts if text):
         return [WHOLE.sub(r"\1", text) if WHOLE.fullmatch(text) else text for text in texts]
     return texts
+
+
+def whole_number(text: str) -> str:
+    """Write 1.0 as 1."""
+    return whole_numbers([text])[0]
 
 
 def code_text(code: Any) -> str:

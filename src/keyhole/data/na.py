@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from keyhole.data.categories import is_text
+from keyhole.data.codebook import whole_number
 from keyhole.data.variables import BLANK, Table, Variable
 
 DEFAULT = (BLANK, "NA", "na", "N/A", "n/a", "NaN", "NAN", "nan", "NULL", "null", ".")
@@ -17,26 +18,34 @@ def choose_texts(na: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def blank_na(
-    frame: pl.LazyFrame, na: Sequence[str] | None, declared: Mapping[str, Collection[str]]
+    frame: pl.LazyFrame,
+    na: Sequence[str] | None,
+    declared: Mapping[str, Collection[str]],
+    book: Mapping[str, Variable],
 ) -> tuple[pl.LazyFrame, dict[str, Any]]:
-    """Make values of text columns null that mean missing, and say what was found, for summary.json.
+    """Make values null that mean missing, and say what was found, for summary.json.
 
-    declared: by column, the texts that are categories there, which never mean missing.
+    declared: by column, the texts that are categories there, which never mean missing. What the codebook declares to
+    mean missing does so in numbers too, the other texts in text only.
     """
     texts = choose_texts(na)
     found: dict[str, int] = {}
     met: dict[str, list[str]] = {}
     for name, dtype in frame.collect_schema().items():
+        codes = book[name].missing if name in book else ()
         meant = [text for text in texts if text != BLANK and text not in declared.get(name, ())]
-        if not meant or not is_text(dtype):
+        meant = meant if is_text(dtype) else []
+        if not meant and not codes:
             continue
         values = frame.select(name).unique().collect(engine="streaming")[name]
         text = values.cast(pl.String).str.strip_chars()
         hits = text.is_in(meant).fill_null(value=False)
+        if codes:  # a number may be written as -9 or -9.0
+            hits |= pl.Series([one is not None and whole_number(one) in codes for one in text], dtype=pl.Boolean)
         if hits.any():
             missing = pl.col(name).is_in(values.filter(hits).implode())
             found[name] = int(frame.select(missing.sum()).collect(engine="streaming").item())
-            met[name] = sorted(set(text.filter(hits).to_list()))
+            met[name] = sorted({one if one in meant else whole_number(one) for one in text.filter(hits)})
             frame = frame.with_columns(pl.when(~missing).then(pl.col(name)).alias(name))
     return frame, {"texts": list(texts), "found": found, "met": met}
 
@@ -52,5 +61,5 @@ def blank_keys(
         | table.user_missing.get(name, frozenset())
         for name in names
     }
-    frame, found = blank_na(table.frame.select(names).lazy(), na, declared)
+    frame, found = blank_na(table.frame.select(names).lazy(), na, declared, book)
     return frame.collect(), found

@@ -30,12 +30,14 @@ class Variable:
 
     categories: codes as text, in order; labels: their labels in the codebook, in the same order.
     declared: whether the categories come from a codebook rather than from the records.
+    missing: texts that the codebook declares to mean missing.
     """
 
     name: str
     categories: tuple[str, ...]
     labels: tuple[str, ...] | None = None
     declared: bool = field(default=False, compare=False)
+    missing: tuple[str, ...] = field(default=(), compare=False)
 
     def hint(self, text: str) -> str:
         """Name the categories nearest to a text that is none, to be put behind a message; empty if none is near.

@@ -81,7 +81,7 @@ def open_population(
             find_columns(header, names, where)
             fingerprint = opened.fingerprint
             declared = {name: variable.categories for name, variable in book.items()}
-            frame, na = blank_na(frame.select(names), reading.na, declared)
+            frame, na = blank_na(frame.select(names), reading.na, declared, book)
         else:
             table, book, na = _read_people(source, names, book, reading, drop)
             frame = table.frame.lazy()

@@ -91,7 +91,11 @@ def read_again(assessment: "Assessment", data: Any) -> Microdata:
     if about["count"] == COUNT_CELLS:
         raise InputError("the records of this result were counted by a database: make the run again with `keep_data`.")
     names = [*about["keys"], *about["ignored_keys"]]
-    book = {variable.name: list(variable.categories) for variable in _variables(assessment)}
+    met = about["na"]["met"]
+    book = {
+        variable.name: {"categories": list(variable.categories), "missing": met.get(variable.name, [])}
+        for variable in _variables(assessment)
+    }
     options = SourceOptions(None, about["count"], about["bands"], about["user_missing"], about["na"]["texts"])
     missing = assessment.summary.settings.missing
     other = InputError(
