@@ -25,7 +25,7 @@ def long_seed() -> int:
 
 @numba.njit
 def run_geweke(rng, prior, pool, work, sweeps, thin, partitions, cell, out):
-    """Alternate a sweep and new data given the labels and profiles; measure every `spacing` sweeps."""
+    """Alternate a sweep and new data given the labels and profiles; measure every `thin` sweeps."""
     state = one_state(pool.state, 0)
     level = pool.level[0]
     for s in range(sweeps):
