@@ -29,9 +29,10 @@ OF_RULES = tuple(name for name in QUANTITIES if "possible mass" in name)
 
 @dataclass(frozen=True)
 class Bench:
-    """What all replicates share. hyper: fixed lambda and pi, or None to learn them; blank: chance of a missing answer.
+    """What all replicates share.
 
-    shard: most distinct cells in a shard; cap: bound of the slice, a large one refuses many labels.
+    adaptive: lambda and pi are learned; otherwise lambda_j = d_j `strength`, pi_j uniform. blank: chance of a missing
+    answer. shard: most distinct cells in a shard; cap: bound of the slice, a large one refuses many labels.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Bench:
     boxes: tuple[Box, ...] = ()
     records: int = 5
     adaptive: bool = True
+    strength: float = 1.0
     blank: float = 0.0
     shard: int = classes.SHARD
     cap: float = classes.CAP
@@ -61,7 +63,7 @@ class Bench:
         hyper = None
         if not self.adaptive:
             base = [np.full(d, 1.0 / d) for d in self.levels]
-            hyper = Hyper(rng.gamma(2.0), (math.nan, math.nan), 0.0, [float(d) for d in self.levels], base)
+            hyper = Hyper(rng.gamma(2.0), (math.nan, math.nan), 0.0, [self.strength * d for d in self.levels], base)
         return draw_state(rng, self.records, self.levels, self.boxes, hyper, self.blank)
 
     def measure(self, state: ClassesState) -> list[float]:

@@ -1,0 +1,289 @@
+"""Bugs to plant in `classes`, and the probe that must notice each.
+
+Probes (planted_classes_child.py) draw states from the prior, move them and compare with other draws, as test_classes.py
+does; or they run a check of tests/exact against brute force.
+"""
+
+from dataclasses import dataclass, field
+
+from tests.statistical.planted import Bug
+
+
+@dataclass(frozen=True)
+class ClassesProbe:
+    """`case` names a bench of planted_classes_child.py; `step` is a move of classes_bench.py, or freeze."""
+
+    case: str
+    step: str = "sweep"
+    replicates: int = 0
+    long: bool = field(default=False, repr=False)
+
+
+PLAIN = ClassesProbe("plain", replicates=600)
+PROFILES = ClassesProbe("plain", "profiles", replicates=1_200)
+SLOW = ClassesProbe("plain", replicates=4_800, long=True)
+SLOW_PROFILES = ClassesProbe("plain", "profiles", replicates=4_800, long=True)
+BLANKS = ClassesProbe("blanks and shards", replicates=600, long=True)
+STICKS = ClassesProbe("plain", "sticks")
+LABELS = ClassesProbe("plain", "labels")
+LOGARITHMS = ClassesProbe("logarithms", "labels")
+SHARDS = ClassesProbe("plain", "shards")
+RULES = ClassesProbe("rules, fixed base", replicates=600)
+RULES_PROFILES = ClassesProbe("rules", "profiles", replicates=600)
+SLOW_RULES = ClassesProbe("rules, fixed base", replicates=4_800, long=True)
+RULES_LABELS = ClassesProbe("rules", "labels under rules")
+FREEZE = ClassesProbe("rules", "freeze")
+SWEEP = "../sampling/classes.py"
+KERNEL = "classes.py"
+
+WITHOUT_RULES = (
+    Bug(
+        "new labels always accepted",
+        SWEEP,
+        "if rng.random() * min(cap, float(weight[new.records > 0].min(initial=cap))) < bound:",
+        "if True:",
+        PLAIN,
+    ),
+    Bug(
+        "the bound of the slice forgets the weights",
+        SWEEP,
+        "bound = min(cap, float(old.weight.min(initial=cap)))",
+        "bound = cap",
+        PLAIN,
+    ),
+    Bug(
+        "sticks broken far too seldom",
+        SWEEP,
+        "extend_profiles(rng, cells.level_start, old, least, least)",
+        "extend_profiles(rng, cells.level_start, old, 20.0 * least, least)",
+        PLAIN,
+    ),
+    Bug(
+        "profiles below the slice stay on offer",
+        KERNEL,
+        "if stick > above:",
+        "if stick > 0.0:",
+        SLOW,
+    ),
+    Bug(
+        "nu from Beta(1 / gamma, 1)",
+        KERNEL,
+        "log_nu = -rng.standard_exponential() / old.weight_concentration[0]",
+        "log_nu = -rng.standard_exponential() * old.weight_concentration[0]",
+        STICKS,
+    ),
+    Bug(
+        "rows of new profiles without their strength",
+        KERNEL,
+        "column[v] = old.base_strength[j] * old.base_level[v]",
+        "column[v] = old.base_level[v]",
+        STICKS,
+    ),
+    Bug(
+        "K + 1 for K in gamma",
+        KERNEL,
+        "draw_gamma(rng, gamma[0], records, profiles, shape[0], shape[1])",
+        "draw_gamma(rng, gamma[0], records, profiles + 1, shape[0], shape[1])",
+        PROFILES,
+    ),
+    Bug(
+        "distinct cells for records in gamma",
+        KERNEL,
+        "records = labels.records.sum()",
+        "records = profiles",
+        PROFILES,
+    ),
+    Bug(
+        "gamma of before in the remainder",
+        KERNEL,
+        "weight[profiles] = concentration",
+        "weight[profiles] = gamma[0] + 1.0",
+        PROFILES,
+    ),
+    Bug(
+        "equal records counted as one",
+        KERNEL,
+        "level_count[cells.level[c, i], k] += chosen[k]",
+        "level_count[cells.level[c, i], k] += 1",
+        LABELS,
+    ),
+    Bug(
+        "a missing answer has a factor",
+        KERNEL,
+        "product[i + 1] = product[i]\n",
+        "product[i + 1] = product[i] * level_profile[cells.level_start[i]]\n",
+        LABELS,
+    ),
+    Bug(
+        "one product too many taken from the cell before",
+        KERNEL,
+        "for i in range(j, variables):",
+        "for i in range(min(j + 1, variables - 1), variables):",
+        LABELS,
+    ),
+    Bug(
+        "binomials from the wrong end",
+        KERNEL,
+        "draw_binomial(rng, number, score[k] / cumulative[k])",
+        "draw_binomial(rng, number, score[k] / cumulative[profiles - 1])",
+        LABELS,
+    ),
+    Bug(
+        "logarithms without the weights",
+        KERNEL,
+        "score[k] = math.log(weight[k])",
+        "score[k] = 0.0",
+        LOGARITHMS,
+    ),
+    Bug(
+        "table counts without strength",
+        KERNEL,
+        "draw_table_count(rng, level_count[v, k], strength * base_level[v])",
+        "draw_table_count(rng, level_count[v, k], base_level[v])",
+        SLOW_PROFILES,
+    ),
+    Bug(
+        "base levels without the +1 of their prior",
+        KERNEL,
+        "draw_log_gamma(rng, 1.0 + tables[first + x])",
+        "draw_log_gamma(rng, 0.05 + tables[first + x])",
+        PROFILES,
+    ),
+    Bug(
+        "lambda and pi accepted without their prior",
+        KERNEL,
+        "/ (2.0 * prior.strength_sd**2)",
+        "/ (50.0 * prior.strength_sd**2)",
+        PROFILES,
+    ),
+    Bug(
+        "lambda and pi always accepted",
+        KERNEL,
+        "if -rng.standard_exponential() < ratio:",
+        "if True:",
+        SLOW_PROFILES,
+    ),
+    Bug(
+        "rates of a row as if its sum were one",
+        KERNEL,
+        "log_rate -= draw_log_gamma(rng, strength[j]) + math.log(inside)",
+        "log_rate -= math.log(inside)",
+        PROFILES,
+    ),
+    Bug(
+        "rows without strength",
+        KERNEL,
+        "draw_log_gamma(rng, strength[j] * base_level[v] + labels.level_count[v, k])",
+        "draw_log_gamma(rng, base_level[v] + labels.level_count[v, k])",
+        PROFILES,
+    ),
+    Bug(
+        "all shards from one stream",
+        SWEEP,
+        "np.random.default_rng(int(seed)) for seed in",
+        "np.random.default_rng(int(7)) for seed in",
+        SHARDS,
+    ),
+    Bug(
+        "answers of the first shard only",
+        SWEEP,
+        "np.sum([part.level_count for part in parts], axis=0)",
+        "parts[0].level_count",
+        BLANKS,
+    ),
+)
+
+WITH_RULES = (
+    Bug(
+        "labels without s_k",
+        KERNEL,
+        "product[0] = weight / possible",
+        "product[0] = weight",
+        RULES_LABELS,
+    ),
+    Bug(
+        "possible mass of the last box",
+        KERNEL,
+        "possible[k] += box_mass[k]",
+        "possible[k] = box_mass[k]",
+        RULES,
+    ),
+    Bug(
+        "n_k + 1 for n_k in the rate of a row",
+        KERNEL,
+        "draw_log_gamma(rng, float(answers)) if answers > 0",
+        "draw_log_gamma(rng, answers + 1.0) if answers > 0",
+        SLOW_RULES,
+    ),
+    Bug(
+        "g_kx without what the box asks of the variables before",
+        KERNEL,
+        "                own = s\n                continue\n",
+        "                own = s\n                box_mass[:profiles] = 1.0\n                continue\n",
+        RULES,
+    ),
+    Bug(
+        "rows as if everything were possible",
+        KERNEL,
+        "log_g -= math.log1p(rate[k] * mass[v, k])",
+        "log_g -= 0.0",
+        RULES,
+    ),
+    Bug(
+        "s_k of the rows before",
+        KERNEL,
+        "        if confined:\n            fill_sets(rules, level_profile, profiles, j, set_factor)\n",
+        "",
+        SLOW_RULES,
+    ),
+    Bug(
+        "costs of lambda and pi without g_kx",
+        KERNEL,
+        "math.log1p(rate[k] * (mass[v, k] if confined else 1.0))",
+        "math.log1p(rate[k])",
+        RULES_PROFILES,
+    ),
+    Bug(
+        "lambda and pi accepted without (e'pi)^d",
+        KERNEL,
+        "ratio = size * math.log(after / before) + proposed * surplus_after - strength * surplus_before",
+        "ratio = proposed * surplus_after - strength * surplus_before",
+        RULES_PROFILES,
+    ),
+    Bug(
+        "missing answers weighed as if everything were possible",
+        KERNEL,
+        "        score[k] *= mass\n",
+        "        score[k] *= 1.0\n",
+        RULES_LABELS,
+    ),
+    Bug(
+        "missing answers from any possible box",
+        KERNEL,
+        "chances = box_score[:boxes].copy()",
+        "chances = np.where(box_score[:boxes] > 0.0, 1.0, 0.0)",
+        RULES_LABELS,
+    ),
+    Bug(
+        "missing answers drawn, but not counted",
+        KERNEL,
+        "level_count[answers[j], k] += 1",
+        "level_count[answers[j], k] += 0",
+        RULES_LABELS,
+    ),
+    Bug(
+        "a draw with the weights of people, not of possible people",
+        SWEEP,
+        "weight = weight / find_possible(prior.rules, rows)",
+        "weight = weight / 1.0",
+        FREEZE,
+    ),
+    Bug(
+        "what is left of the weight forgotten in a draw",
+        SWEEP,
+        "weight = np.append(weight, remainder)",
+        "weight = np.append(weight, 0.0)",
+        FREEZE,
+    ),
+)
+CLASSES_BUGS = WITHOUT_RULES + WITH_RULES

@@ -1,0 +1,115 @@
+"""Run the probes of planted_classes.py, interpreted, one copy of keyhole after the other; write their p-values.
+
+python -m tests.statistical.planted_classes_child JOBS RESULTS
+
+Each job imports keyhole and the tests anew from its own folder; numba and scipy, slow to import, stay.
+"""
+
+import json
+import math
+import sys
+import time
+import traceback
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from keyhole.kernels import classes as kernels
+from tests.exact.test_classes_labels import BOXES, check_labels, check_shards
+from tests.exact.test_classes_predict import check_frozen, check_sticks
+from tests.oracle.classes_sampler import QUANTITIES
+from tests.statistical.classes_bench import FEW, MOVES, Bench, draw_fresh, draw_moved
+from tests.statistical.planted_child import import_from
+from tests.statistical.planted_classes import ClassesProbe
+
+TIMES = 5
+FIRST = 150
+REFERENCE = 1_800
+BOX = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}})
+BENCHES = {
+    bench.name: bench
+    for bench in (
+        Bench("plain", (2, 3), records=5, cap=2.0),
+        Bench("blanks and shards", (2, 3), records=4, cap=2.0, blank=0.4, shard=FEW),
+        Bench("rules", (2, 3), BOX, records=4, cap=2.0),
+        Bench("rules, fixed base", (2, 3), BOX, records=4, cap=2.0, adaptive=False, strength=0.5),
+    )
+}
+LIMITS = {"logarithms": ("TINY", math.inf)}
+"""Sums of weights are in logarithms always; otherwise only large files reach them."""
+CHECKS = {
+    "freeze": lambda rng: check_frozen(rng, BENCHES["rules"]),
+    "sticks": lambda rng: check_sticks(rng, Bench("three variables"), 400),
+    "labels": lambda rng: check_labels(rng, (), 400),
+    "labels under rules": lambda rng: check_labels(rng, BOXES, 400),
+    "shards": check_shards,
+}
+"""What is compared with brute force."""
+
+
+class CompiledMath:
+    """The module math, with log 0 as compiled code has it."""
+
+    def __getattr__(self, name):
+        return getattr(math, name)
+
+    def log(self, x):
+        return math.log(x) if x > 0.0 else -math.inf
+
+
+def smallest_p(first, second):
+    """The smallest p-value, corrected for the number of quantities; equal constants are left out."""
+    values = [
+        ks_2samp(x, y, method="asymp").pvalue
+        for x, y in zip(first.T, second.T, strict=True)
+        if np.ptp(np.concatenate([x, y])) > 0.0
+    ]
+    return float(min(1.0, min(values) * len(QUANTITIES)))
+
+
+def sample(probe: ClassesProbe, seed: int, reference, enough: float) -> float:
+    """The p-value of moved states, after as many batches as it takes to fall below `enough`, or all of them."""
+    rng = np.random.default_rng(seed)
+    if probe.step in CHECKS:
+        with patch.object(kernels, *LIMITS.get(probe.case, ("TINY", kernels.TINY))):
+            CHECKS[probe.step](rng)
+        return 1.0
+    bench = BENCHES[probe.case]
+    moved, left = np.empty((0, len(QUANTITIES))), probe.replicates
+    limit = LIMITS.get(probe.case, ("TINY", kernels.TINY))
+    with patch.object(kernels, "math", CompiledMath()), patch.object(kernels, *limit):
+        while left > 0:
+            size = min(max(len(moved), FIRST), left)
+            drawn = draw_moved(rng, bench, size, TIMES, MOVES[probe.step], strict=False)
+            moved, left = np.concatenate([moved, drawn]), left - size
+            value = smallest_p(reference, moved)
+            if value < enough:
+                break
+    return value
+
+
+def main() -> None:
+    """Run the jobs [name, folder, probe, seed]; a copy that crashes or fails a check gets 0."""
+    jobs, enough = json.loads(Path(sys.argv[1]).read_text())
+    target = Path(sys.argv[2])
+    references: dict[str, np.ndarray] = {}
+    results = {}
+    for name, folder, fields, seed in jobs:
+        case, step, *_ = fields
+        began = time.perf_counter()
+        if case not in references and step not in CHECKS:
+            references[case] = draw_fresh(np.random.default_rng(seed + 1), BENCHES[case], REFERENCE)
+        child = import_from(folder, "tests.statistical.planted_classes_child")
+        try:
+            value = child.sample(ClassesProbe(*fields), seed, references.get(case), enough)
+        except (ArithmeticError, AssertionError, LookupError, ValueError):
+            traceback.print_exc()
+            value = 0.0
+        results[name] = [value, time.perf_counter() - began]
+        target.write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
