@@ -6,7 +6,9 @@ Seeds rotate; a failure prints its own, and KEYHOLE_SEED repeats it. KEYHOLE_LON
 import numpy as np
 import pytest
 
+from tests.statistical import classes_calibration
 from tests.statistical.calibration import QUANTITIES, Size, rank_truths
+from tests.statistical.classes_bench import BENCHES, Bench
 from tests.statistical.comparison import LEVEL, detectable_distance, p_values
 from tests.statistical.invariance import SETTINGS, Setting
 from tests.statistical.long_runs import (
@@ -60,10 +62,10 @@ def test_geweke_notices_another_prior():
     assert np.abs(moment_scores(chain, fresh)).max() > 5.5
 
 
-def check_ranks(ranks, draws, seed):
+def check_ranks(ranks, draws, seed, names=QUANTITIES):
     """Every quantity's ranks within the simultaneous band."""
-    level = 1 - (1 - BAND) / len(QUANTITIES)
-    outside = [name for q, name in enumerate(QUANTITIES) if outside_band(ranks[:, q], draws + 1, level)]
+    level = 1 - (1 - BAND) / len(names)
+    outside = [name for q, name in enumerate(names) if outside_band(ranks[:, q], draws + 1, level)]
     assert not outside, f"{outside}, KEYHOLE_SEED={seed}"
 
 
@@ -90,6 +92,30 @@ def test_calibration_with_rules(name):
     seed, size = long_seed(), Size(burn_in=100, draws=19, thin=10)
     ranks = rank_truths(SETTINGS[name], size, max(int(2_000 * SCALE), 20), seed, RULES)
     check_ranks(ranks, size.draws, seed)
+
+
+CLASSES = ("no rules", "missing answers, shards", "rules", "rules, missing answers, shards")
+MEDIUM_LEVELS = (2, 3, 4, 2, 3, 5)
+MEDIUM_RULES = ({0: {0}, 1: {0, 1}}, {0: {1}, 2: {2, 3}, 3: {0}}, {4: {2}, 5: {0, 4}})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CLASSES)
+def test_calibration_of_classes_tiny(name):
+    """5,000 data sets of 5 records; the chains start from one profile. With rules lambda moves slowly."""
+    seed, size = long_seed(), Size(burn_in=300, draws=19, thin=30)
+    ranks = classes_calibration.rank_truths(BENCHES[name], size, max(int(5_000 * SCALE), 20), seed)
+    check_ranks(ranks, size.draws, seed, classes_calibration.RANKED)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rules", [(), MEDIUM_RULES], ids=["no rules", "rules"])
+def test_calibration_of_classes_medium(rules):
+    """500 data sets of 200 records and 6 variables."""
+    seed, size = long_seed(), Size(burn_in=1_000, draws=49, thin=20)
+    bench = Bench("medium", MEDIUM_LEVELS, rules, records=200)
+    ranks = classes_calibration.rank_truths(bench, size, max(int(500 * SCALE), 10), seed)
+    check_ranks(ranks, size.draws, seed, classes_calibration.RANKED)
 
 
 def test_the_band_holds_uniform_ranks_and_no_others(rng):
