@@ -17,7 +17,8 @@ from keyhole.kernels.importance import importance_probabilities
 from keyhole.kernels.population import draw_people, draw_possible_people
 from keyhole.sampling.classes import freeze_classes, sweep_classes
 from keyhole.sampling.events import Coarsening, describe_cells, leave_out, make_events
-from keyhole.sampling.predict import measure, predict, shorten
+from keyhole.sampling.predict import make_draw, measure, predict, shorten
+from keyhole.sampling.trace import pad_draws
 from tests.exact.enumeration import chi_square_p
 from tests.oracle.boxes import fillings
 from tests.oracle.classes_oracle import possible_cells
@@ -169,9 +170,27 @@ def test_stored_draws_say_nearly_the_same(rng, name):
     bench = BENCHES[name]
     cells, state = run(rng, bench)
     draw = freeze_classes(rng, cells, bench.prior, state, PEOPLE)
-    q, stored = (predict_all(rng, bench, found).q for found in (draw, shorten(draw)))
+    q, stored = (predict_all(rng, bench, found).q for found in (draw, shorten(draw, bench.prior.rules)))
     assert stored == pytest.approx(q, rel=1e-5, abs=1e-30)
     assert measure(stored, 100).expected == pytest.approx(measure(q, 100).expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("tiny", [1e-10, 1e-50])
+def test_a_profile_with_a_tiny_possible_mass_is_stored_with_its_people(rng, tiny):
+    """Divided by s_k the profile has half of the people, however small s_k is."""
+    bench = BENCHES["rules"]
+    rows = np.array([[1.0 - tiny, 0.5], [tiny, 0.5], [0.5, 0.3], [0.5, 0.3], [tiny, 0.4], [0.3, 0.8], [0.7, 0.2]])
+    weight = np.array([0.5, 0.5]) / find_possible(bench.prior.rules, rows)
+    draw = make_draw(weight / weight.sum(), rows, np.zeros(2), np.zeros(1), True, 3)
+    wanted = brute_force(bench, np.array([0.5, 0.5]), rows)
+    assert predict_all(rng, bench, draw).q == pytest.approx(wanted, rel=1e-9)
+    stored = shorten(draw, bench.prior.rules)
+    assert predict_all(rng, bench, stored).q == pytest.approx(wanted, rel=1e-5)
+    # Beside a draw in single precision too, as a result folder has them.
+    single = draw._replace(level_profile=draw.level_profile.astype(np.float32))
+    packed = pad_draws(((single, stored),))
+    again = draw._replace(weight=packed["weight"][0, 1], level_profile=packed["level_profile"][0, 1])
+    assert predict_all(rng, bench, again).q == pytest.approx(wanted, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)

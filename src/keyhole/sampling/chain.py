@@ -150,7 +150,7 @@ def run_block(
             if number % strides[0] == 0:
                 risks.append((found.r1, found.r2))
             if number % strides[1] == 0:
-                kept.append(shorten(found.draw))
+                kept.append(shorten(found.draw, problem.prior.rules))
         if time.perf_counter() >= end or (stopped is not None and stopped()):
             break
     spent = chain.sampling_seconds, chain.risk_seconds

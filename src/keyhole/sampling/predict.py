@@ -20,9 +20,12 @@ from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.freeze import LEFT, Draw, fill_draw, find_capacity
 from keyhole.kernels.importance import importance_probabilities
 from keyhole.kernels.risk import fill_risks, find_variances
-from keyhole.kernels.state import Floats, Prior, Records, Rules, State
+from keyhole.kernels.state import Floats, Prior, Records, Rules, State, has_rules
 from keyhole.sampling.costs import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.events import Events
+
+SHORT = 1e-6
+"""Share of the people that a profile may gain or lose when a draw is stored in single precision."""
 
 Scratch = dict[int, CellWork]
 """Scratch for events, by the number of variables that they restrict; allocated on first use."""
@@ -65,9 +68,19 @@ def freeze(
     )
 
 
-def shorten(draw: Draw) -> Draw:
-    """Return the draw as it is stored: profiles in single precision."""
-    return draw._replace(level_profile=draw.level_profile.astype(np.float32))
+def shorten(draw: Draw, rules: Rules) -> Draw:
+    """Return the draw as it is stored: profiles in single precision.
+
+    In `classes` a profile may have a possible mass below the smallest number of single precision, and then keeps people
+    only in double precision.
+    """
+    short = draw._replace(level_profile=draw.level_profile.astype(np.float32))
+    if is_mixture(draw) and has_rules(rules):
+        people = draw.weight * find_possible(rules, draw.level_profile)
+        kept = draw.weight * find_possible(rules, lengthen(short).level_profile)
+        if np.abs(kept - people).max() > SHORT * people.sum():
+            return draw
+    return short
 
 
 def make_draw(

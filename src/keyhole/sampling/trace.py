@@ -236,7 +236,8 @@ def pad_draws(draws: Draws) -> dict[str, NDArray[Any]]:
     most = max(len(draw.weight) for chain in draws for draw in chain)
     shape = len(draws), len(draws[0])
     weight = np.zeros((*shape, most))
-    level_profile = np.zeros((*shape, len(draws[0][0].level_profile), most), np.float32)
+    kind = np.result_type(*(draw.level_profile for chain in draws for draw in chain))
+    level_profile = np.zeros((*shape, len(draws[0][0].level_profile), most), kind)
     for c, chain in enumerate(draws):
         for x, draw in enumerate(chain):
             weight[c, x, : len(draw.weight)] = draw.weight
