@@ -30,7 +30,7 @@ LOGARITHMS = ClassesProbe("logarithms", "labels")
 SHARDS = ClassesProbe("plain", "shards")
 RULES = ClassesProbe("rules, fixed base", replicates=600)
 RULES_PROFILES = ClassesProbe("rules", "profiles", replicates=600)
-SLOW_RULES = ClassesProbe("rules, fixed base", replicates=4_800, long=True)
+TWO_RECORDS = ClassesProbe("two records under rules", "profiles", replicates=4_800, long=True)
 RULES_LABELS = ClassesProbe("rules", "labels under rules")
 FREEZE = ClassesProbe("rules", "freeze")
 SWEEP = "../sampling/classes.py"
@@ -213,7 +213,7 @@ WITH_RULES = (
         KERNEL,
         "draw_log_gamma(rng, float(answers)) if answers > 0",
         "draw_log_gamma(rng, answers + 1.0) if answers > 0",
-        SLOW_RULES,
+        TWO_RECORDS,
     ),
     Bug(
         "g_kx without what the box asks of the variables before",
@@ -234,7 +234,7 @@ WITH_RULES = (
         KERNEL,
         "        if confined:\n            fill_sets(rules, level_profile, profiles, j, set_factor)\n",
         "",
-        SLOW_RULES,
+        TWO_RECORDS,
     ),
     Bug(
         "costs of lambda and pi without g_kx",

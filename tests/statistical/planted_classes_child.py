@@ -35,6 +35,7 @@ BENCHES = {
         Bench("blanks and shards", (2, 3), records=4, cap=2.0, blank=0.4, shard=FEW),
         Bench("rules", (2, 3), BOX, records=4, cap=2.0),
         Bench("rules, fixed base", (2, 3), BOX, records=4, cap=2.0, adaptive=False, strength=0.5),
+        Bench("two records under rules", (2, 3), BOX, records=2, adaptive=False, strength=0.5),
     )
 }
 LIMITS = {"logarithms": ("TINY", math.inf)}
@@ -94,16 +95,18 @@ def main() -> None:
     """Run the jobs [name, folder, probe, seed]; a copy that crashes or fails a check gets 0."""
     jobs, enough = json.loads(Path(sys.argv[1]).read_text())
     target = Path(sys.argv[2])
-    references: dict[str, np.ndarray] = {}
+    references: dict[tuple[str, int], np.ndarray] = {}
     results = {}
     for name, folder, fields, seed in jobs:
-        case, step, *_ = fields
+        probe = ClassesProbe(*fields)
+        size = max(REFERENCE, probe.replicates)
+        key = probe.case, size
         began = time.perf_counter()
-        if case not in references and step not in CHECKS:
-            references[case] = draw_fresh(np.random.default_rng(seed + 1), BENCHES[case], REFERENCE)
+        if key not in references and probe.step not in CHECKS:
+            references[key] = draw_fresh(np.random.default_rng(seed + 1), BENCHES[probe.case], size)
         child = import_from(folder, "tests.statistical.planted_classes_child")
         try:
-            value = child.sample(ClassesProbe(*fields), seed, references.get(case), enough)
+            value = child.sample(probe, seed, references.get(key), enough)
         except (ArithmeticError, AssertionError, LookupError, ValueError):
             traceback.print_exc()
             value = 0.0
