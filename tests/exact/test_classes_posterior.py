@@ -28,7 +28,7 @@ from tests.statistical.classes_bench import FEW, as_levels, make_prior
 
 FAR = 4.5
 BATCHES = 100
-SWEEPS = 4_000
+SWEEPS = 3_000
 LONG_SWEEPS = 200_000
 WEIGHTED = 20_000
 BURN_IN = 200
@@ -189,7 +189,7 @@ def test_the_chain_agrees_with_weighted_draws_under_rules(rng, name, sweeps):
     data, levels, n = UNDER_RULES[name], (2, 2), len(UNDER_RULES[name])
     found = run_chain(rng, data, levels, CORNER, make_prior(levels, CORNER, True), 3, sweeps)
     hyper = make_hyper(1.0, [2.0, 2.0], [[0.5, 0.5]] * 2)
-    parts = [weigh(rng, data, levels, CORNER, hyper, "all", 3, WEIGHTED) for _ in range(2 * sweeps // SWEEPS)]
+    parts = [weigh(rng, data, levels, CORNER, hyper, "all", 3, WEIGHTED) for _ in range(max(sweeps // 2_000, 1))]
     importance, drawn = (np.concatenate(part) for part in zip(*parts, strict=True))
     cells = len(found.predictive[0])
     drawn = drawn[:, [*range(n), *range(n + 1, n + 1 + cells), -3, -2, -1]]

@@ -26,7 +26,7 @@ from tests.statistical.planted_classes import ClassesProbe
 
 TIMES = 5
 FIRST = 150
-REFERENCE = 1_800
+REFERENCE = 1_500
 BOX = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}})
 BENCHES = {
     bench.name: bench
