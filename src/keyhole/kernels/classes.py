@@ -1,9 +1,9 @@
 """A sweep of `classes`: each record has one profile, and equal records are one cell with a count (docs/model.md
 section 11).
 
-The state holds, for each distinct cell, how many of its records each profile has; no record has a state of its own.
-With rules each profile is truncated: given profile k a possible cell c has probability P_k(c) / s_k, s_k its possible
-mass. Nobody is imputed, and without rules s_k = 1.
+The state holds how many records and answers each profile has, and the parameters given that. A sweep draws all labels
+anew, so no record and no cell has a state of its own. With rules each profile is truncated: given profile k a possible
+cell c has probability P_k(c) / s_k, s_k its possible mass. Nobody is imputed, and without rules s_k = 1.
 
 Labels, given weights and profiles, by a slice with a cap, which keeps the number of profiles finite:
     g = min(CAP / n, smallest weight of a profile with records), u ~ Uniform(0, g);
@@ -73,13 +73,24 @@ class Labels(NamedTuple):
     """How many records of each cell each profile has: entries in the order of the cells.
 
     start : int64 (D + 1,), first entry of each cell; profile, size : int32 (entries,), size > 0.
-    records : int64 (K,), level_count : int64 (levels, K), their tallies by profile, of answers that are not missing;
-    with rules the missing ones are drawn and counted.
+    records, level_count : those of Tally.
     """
 
     start: Integers
     profile: NDArray[np.int32]
     size: NDArray[np.int32]
+    records: Integers
+    level_count: Integers
+
+
+class Tally(NamedTuple):
+    """What the parameters need of the labels.
+
+    records : int64 (K,), records of each profile.
+    level_count : int64 (levels, K), their answers that are not missing; with rules the missing ones are drawn and
+    counted.
+    """
+
     records: Integers
     level_count: Integers
 
@@ -360,19 +371,19 @@ def draw_base(rng, prior, first, last, level_count, rate, mass, confined, streng
 
 
 @kernel
-def draw_profiles(rng, cells, prior, labels, old_strength, old_level, gamma, rows):
+def draw_profiles(rng, cells, prior, tally, old_strength, old_level, gamma, rows):
     """Draw the concentration, the base distribution, the weights and the rows, given the labels.
 
     rows : float64 (levels, K), the rows of these profiles up to now, on which only those of confined variables depend.
     """
     rules = prior.rules
-    profiles, variables, levels = labels.records.shape[0], cells.level.shape[1], old_level.shape[0]
+    profiles, variables, levels = tally.records.shape[0], cells.level.shape[1], old_level.shape[0]
     strength, base_level, level_profile = old_strength.copy(), old_level.copy(), rows.copy()
-    records = labels.records.sum()
+    records = tally.records.sum()
     shape = prior.weight_concentration
     concentration = draw_gamma(rng, gamma[0], records, profiles, shape[0], shape[1])
     weight = np.empty(profiles + 1)
-    weight[:profiles] = labels.records
+    weight[:profiles] = tally.records
     weight[profiles] = concentration
     draw_dirichlet(rng, weight, weight)
     set_factor = np.zeros((rules.set_variable.shape[0], profiles))
@@ -389,7 +400,7 @@ def draw_profiles(rng, cells, prior, labels, old_strength, old_level, gamma, row
             for k in range(profiles):
                 answers, inside = 0, 0.0
                 for v in range(first, last):
-                    answers += labels.level_count[v, k]
+                    answers += tally.level_count[v, k]
                     inside += level_profile[v, k] * mass[v, k]
                 if not confined:
                     inside = 1.0
@@ -398,12 +409,12 @@ def draw_profiles(rng, cells, prior, labels, old_strength, old_level, gamma, row
                 rate[k] = math.exp(min(log_rate, 690.0))
         if prior.adaptive:
             strength[j] = draw_base(
-                rng, prior, first, last, labels.level_count, rate, mass, confined, strength[j], base_level, tables, cost
+                rng, prior, first, last, tally.level_count, rate, mass, confined, strength[j], base_level, tables, cost
             )
         for k in range(profiles):
             largest, total = -np.inf, 0.0
             for v in range(first, last):
-                log_g = draw_log_gamma(rng, strength[j] * base_level[v] + labels.level_count[v, k])
+                log_g = draw_log_gamma(rng, strength[j] * base_level[v] + tally.level_count[v, k])
                 if confined:
                     log_g -= math.log1p(rate[k] * mass[v, k])
                 cost[v] = log_g

@@ -21,6 +21,7 @@ from keyhole.sampling.classes import ClassState, start_classes, sweep_classes
 from keyhole.sampling.evaluation import Evaluation, evaluate
 from keyhole.sampling.predict import Scratch, shorten
 from keyhole.sampling.problem import Problem
+from keyhole.sampling.shards import Each, here
 from keyhole.sampling.start import enlarge, make_state_work, start_state
 
 Risks = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -58,12 +59,16 @@ class Block(NamedTuple):
 
 @dataclass
 class Chain:
-    """A running chain. work: scratch of `hdp` and `mixed`; before: draws made before this block."""
+    """A running chain.
+
+    work: scratch of `hdp` and `mixed`; each: works on shards, in `classes`; before: draws made before this block.
+    """
 
     rng: np.random.Generator
     risk_rng: np.random.Generator
     state: State | ClassState
     work: Work | None
+    each: Each = here
     scratch: Scratch = field(default_factory=dict)
     before: int = 0
     since: int = 0
@@ -97,7 +102,7 @@ def find_position(chain: Chain) -> ChainState:
     )
 
 
-def continue_from(position: ChainState, problem: Problem) -> Chain:
+def continue_from(position: ChainState, problem: Problem, each: Each = here) -> Chain:
     """Return a chain in this state, with its own copy of the arrays."""
     state = position.state
     work = None
@@ -110,6 +115,7 @@ def continue_from(position: ChainState, problem: Problem) -> Chain:
         risk_rng=make_generator(position.risk_rng),
         state=state,
         work=work,
+        each=each,
         before=position.draws,
         since=position.since,
     )
@@ -134,9 +140,10 @@ def run_block(
     strides: tuple[int, int],
     seconds: float,
     stopped: Callable[[], bool] | None = None,
+    each: Each = here,
 ) -> Block:
     """Continue until there are `wanted` draws or the seconds are over, for at least one sweep."""
-    chain = continue_from(position, problem)
+    chain = continue_from(position, problem, each)
     errors: list[float] = []
     risks: list[Risks] = []
     kept: list[Draw] = []
@@ -173,7 +180,7 @@ def run_one_sweep(chain: Chain, problem: Problem) -> None:
     """Make one sweep, after enlarging the state if it may need more room for profiles."""
     clock = time.perf_counter()
     if isinstance(chain.state, ClassState):
-        chain.state = sweep_classes(chain.rng, problem.distinct, problem.prior, chain.state)
+        chain.state = sweep_classes(chain.rng, problem.distinct, problem.prior, chain.state, chain.each)
     elif chain.work is not None:
         sweep_tables(chain, problem, chain.state, chain.work)
     chain.since += 1
@@ -194,7 +201,7 @@ def sweep_tables(chain: Chain, problem: Problem, state: State, work: Work) -> No
 def make_draw(chain: Chain, problem: Problem) -> Evaluation:
     """Evaluate the risks in the chain's current state."""
     clock = time.perf_counter()
-    found = evaluate(chain.risk_rng, problem, chain.state, chain.scratch)
+    found = evaluate(chain.risk_rng, problem, chain.state, chain.scratch, chain.each)
     chain.quantities.append(found.quantities)
     chain.since = 0
     chain.risk_seconds += time.perf_counter() - clock

@@ -1,7 +1,7 @@
 """Chains of `classes`, and the start that they give to those of `hdp` (kernels/classes.py)."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,36 +9,27 @@ from numpy.typing import NDArray
 from keyhole.data.cells import find_cells
 from keyhole.kernels.classes import (
     Cells,
-    Labels,
     Profiles,
+    Tally,
     draw_labels,
     draw_profiles,
     extend_profiles,
     find_possible,
 )
 from keyhole.kernels.freeze import LEFT, Draw
-from keyhole.kernels.state import Integers, Prior
+from keyhole.kernels.state import Floats, Integers, Prior, Rules
 from keyhole.sampling.predict import make_draw
+from keyhole.sampling.shards import Each, cut_shards, here
 
 CAP = 0.01
 """Bound of the slice, times the number of records: with a lower one more profiles are used, with a higher one more
 draws of labels are refused."""
 
-SHARD = 20_000
-"""Most distinct cells that are drawn together. Shards are cut by the file alone, so that numbers depend on nothing
-else."""
-
-Shard = tuple[np.random.Generator, int, int]
-"""A generator, the first cell, and the one after the last."""
-
-Map = Callable[[Callable[[Shard], Labels], Iterable[Shard]], Iterator[Labels]]
-"""What applies a function to every shard, in order: `map`, or that of an executor."""
-
 
 class ClassState(NamedTuple):
-    """The state of a chain: which profiles the records of each cell have, and the parameters given that."""
+    """The state of a chain: how many records and answers each profile has, and the parameters given that."""
 
-    labels: Labels
+    tally: Tally
     profiles: Profiles
 
 
@@ -72,76 +63,63 @@ def start_classes(rng: np.random.Generator, cells: Cells, prior: Prior, profiles
     for j in range(len(sizes)):
         known = cells.level[:, j] >= 0
         np.add.at(level_count, (cells.level[known, j], label[known]), cells.size[known])
-    start = np.arange(len(label) + 1, dtype=np.int64)
-    labels = Labels(start, label, cells.size.astype(np.int32), records, level_count)
+    tally = Tally(records, level_count)
     base_level = 1.0 / np.repeat(sizes, sizes)
     # Rows given the labels, all levels being possible.
     answers = np.add.reduceat(level_count, cells.level_start[:-1], axis=0)
     rows = (level_count + base_level[:, None]) / np.repeat(answers + 1.0, sizes, axis=0)
-    labels, rows = drop_empty(labels, rows)
+    tally, rows = drop_empty(tally, rows)
     old = sizes.astype(np.float64), base_level, np.ones(1)
-    return ClassState(labels, draw_profiles(rng, cells, prior, labels, *old, rows))
+    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *old, rows))
 
 
-def drop_empty(labels: Labels, rows: NDArray[np.float64]) -> tuple[Labels, NDArray[np.float64]]:
-    """Return labels and rows of the profiles that have records."""
-    used = labels.records > 0
-    place = (np.cumsum(used) - 1).astype(np.int32)
-    kept = Labels(
-        labels.start, place[labels.profile], labels.size, labels.records[used],
-        np.ascontiguousarray(labels.level_count[:, used]),
-    )  # fmt: skip
+def drop_empty(tally: Tally, rows: NDArray[np.float64]) -> tuple[Tally, NDArray[np.float64]]:
+    """Return counts and rows of the profiles that have records."""
+    used = tally.records > 0
+    kept = Tally(tally.records[used], np.ascontiguousarray(tally.level_count[:, used]))
     return kept, np.ascontiguousarray(rows[:, used])
 
 
 def sweep_classes(
-    rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState, each: Map = map
+    rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState, each: Each = here
 ) -> ClassState:
-    """Draw the labels, then everything else. each: applies a function to every shard."""
-    labels, old = state
-    cap = CAP / max(int(labels.records.sum()), 1)
+    """Draw the labels, then everything else. each: works on the shards of the cells."""
+    tally, old = state
+    cap = CAP / max(int(tally.records.sum()), 1)
     bound = min(cap, float(old.weight.min(initial=cap)))
     least = bound * (1.0 - rng.random())
     weight, rows, _ = extend_profiles(rng, cells.level_start, old, least, least)
-    possible = find_possible(prior.rules, rows)
-
-    def draw(shard: Shard) -> Labels:
-        generator, first, last = shard
-        found: Labels = draw_labels(generator, cells, first, last, prior.rules, weight, rows, possible)
-        return found
-
-    new = join(list(each(draw, cut_shards(rng, len(cells.size)))))
+    new = tally_labels(rng, cells, prior, weight, rows, find_possible(prior.rules, rows), each)
     if rng.random() * min(cap, float(weight[new.records > 0].min(initial=cap))) < bound:
-        labels, rows = drop_empty(new, rows)
+        tally, rows = drop_empty(new, rows)
     else:
         rows = old.level_profile
     profiles = draw_profiles(
-        rng, cells, prior, labels, old.base_strength, old.base_level, old.weight_concentration, rows
+        rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows
     )
-    return ClassState(labels, profiles)
+    return ClassState(tally, profiles)
 
 
-def cut_shards(rng: np.random.Generator, cells: int) -> list[Shard]:
-    """Return the shards of this many cells; several have a generator each, so that they may be drawn anywhere."""
-    ends = np.linspace(0, cells, max(-(-cells // SHARD), 1) + 1).astype(int).tolist()
-    streams = [rng]
-    if len(ends) > 2:
-        streams = [np.random.default_rng(int(seed)) for seed in rng.integers(2**63, size=len(ends) - 1)]
-    return list(zip(streams, ends[:-1], ends[1:], strict=True))
+def tally_labels(
+    rng: np.random.Generator, cells: Cells, prior: Prior, weight: Floats, rows: Floats, possible: Floats, each: Each
+) -> Tally:
+    """Draw the labels of all cells, and count them. Several shards have a generator each; one takes the chain's own."""
+    ends = cut_shards(len(cells.size))
+    own: list[Any] = [rng] if len(ends) == 2 else rng.integers(2**63, size=len(ends) - 1).tolist()
+    found = list(each(tally_shards, cells, ends, own, (prior.rules, weight, rows, possible)))
+    return Tally(np.sum([part.records for part in found], axis=0), np.sum([part.level_count for part in found], axis=0))
 
 
-def join(parts: list[Labels]) -> Labels:
-    """Return the labels of all shards."""
-    if len(parts) == 1:
-        return parts[0]
-    entries = np.cumsum([0, *(len(part.profile) for part in parts)])
-    return Labels(
-        np.concatenate([[0], *(part.start[1:] + first for part, first in zip(parts, entries, strict=False))]),
-        np.concatenate([part.profile for part in parts]),
-        np.concatenate([part.size for part in parts]),
-        np.sum([part.records for part in parts], axis=0),
-        np.sum([part.level_count for part in parts], axis=0),
-    )
+def tally_shards(cells: Cells, ends: list[int], own: list[Any], common: tuple[Rules, Floats, Floats, Floats]) -> Tally:
+    """Draw the labels of some shards, and count them."""
+    rules, weight, rows, possible = common
+    records = np.zeros(len(weight), np.int64)
+    level_count = np.zeros(rows.shape, np.int64)
+    for (first, last), seed in zip(pairwise(ends), own, strict=True):
+        found = draw_labels(np.random.default_rng(seed), cells, first, last, rules, weight, rows, possible)
+        records += found.records
+        level_count += found.level_count
+    return Tally(records, level_count)
 
 
 def freeze_classes(rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState, people: float) -> Draw:
@@ -157,6 +135,8 @@ def freeze_classes(rng: np.random.Generator, cells: Cells, prior: Prior, state: 
     return make_draw(weight / weight.sum(), rows, np.zeros(2), np.zeros(1), True, len(cells.level_start) - 1)
 
 
-def list_labels(state: ClassState) -> NDArray[np.int32]:
-    """Return the profile of every record, in the order of the cells."""
-    return np.repeat(state.labels.profile, state.labels.size)
+def list_labels(rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState) -> NDArray[np.int32]:
+    """Draw the profile of every record, in the order of the cells."""
+    weight, rows, possible = state.profiles.weight, state.profiles.level_profile, state.profiles.possible
+    found = draw_labels(rng, cells, 0, len(cells.size), prior.rules, weight, rows, possible)
+    return np.repeat(found.profile, found.size)

@@ -13,6 +13,7 @@ from keyhole.kernels.state import State, has_rules
 from keyhole.sampling.classes import ClassState, freeze_classes
 from keyhole.sampling.predict import Measured, Prediction, Scratch, freeze, measure, possible_mass, predict
 from keyhole.sampling.problem import Problem
+from keyhole.sampling.shards import Each, here
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,11 @@ def freeze_state(rng: np.random.Generator, problem: Problem, state: State | Clas
 
 
 def evaluate(
-    rng: np.random.Generator, problem: Problem, state: State | ClassState, scratch: Scratch | None = None
+    rng: np.random.Generator,
+    problem: Problem,
+    state: State | ClassState,
+    scratch: Scratch | None = None,
+    each: Each = here,
 ) -> Evaluation:
     """Freeze a chain's state, predict the cells of the records, and measure the risks of the sample uniques."""
     uniques = len(problem.cell_level)
@@ -45,7 +50,7 @@ def evaluate(
     if problem.estimator == "population":
         found, taus = _simulate_risks(rng, problem, draw)
     else:
-        prediction = _predict_cells(rng, problem, draw, scratch)
+        prediction = _predict_cells(rng, problem, draw, scratch, each)
         possible, error = prediction.possible, prediction.error
         q = prediction.q[:uniques]
         found = measure(q, problem.n_unseen)
@@ -72,10 +77,12 @@ def evaluate(
     return Evaluation(draw, quantities, found.r1.astype(np.float32), found.r2.astype(np.float32), error)
 
 
-def _predict_cells(rng: np.random.Generator, problem: Problem, draw: Draw, scratch: Scratch | None) -> Prediction:
+def _predict_cells(
+    rng: np.random.Generator, problem: Problem, draw: Draw, scratch: Scratch | None, each: Each
+) -> Prediction:
     """Predict the cells of the problem, by the article's Monte Carlo if that is the estimator."""
     if problem.estimator != "monte-carlo":
-        return predict(rng, draw, problem.cells, problem.prior.rules, scratch)
+        return predict(rng, draw, problem.cells, problem.prior.rules, scratch, each)
     possible = possible_mass(problem.prior.rules, draw)
     out = np.zeros(len(problem.cell_level))
     level_start = problem.records.level_start
@@ -98,7 +105,7 @@ def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> t
 def count_profiles(state: State | ClassState) -> int:
     """Return the number of profiles that records have."""
     if isinstance(state, ClassState):
-        return len(state.labels.records)
+        return len(state.tally.records)
     return int(np.count_nonzero(state.profile_tables[: state.profile_total[0]]))
 
 

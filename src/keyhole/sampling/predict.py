@@ -8,6 +8,7 @@ The evaluation of chains, log-likelihoods, coarser releases, attribution, stacki
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from keyhole.kernels.risk import fill_risks, find_variances
 from keyhole.kernels.state import Floats, Prior, Records, Rules, State, has_rules
 from keyhole.sampling.costs import EXACT_STEPS, PARTICLES, exact_steps
 from keyhole.sampling.events import Events
+from keyhole.sampling.shards import Each, cut_shards, here
 
 SHORT = 1e-6
 """Share of the people that a profile may gain or lose when a draw is stored in single precision."""
@@ -106,16 +108,24 @@ def is_mixture(draw: Draw) -> bool:
 
 
 def predict(
-    rng: np.random.Generator, draw: Draw, events: Events, rules: Rules, scratch: Scratch | None = None
+    rng: np.random.Generator,
+    draw: Draw,
+    events: Events,
+    rules: Rules,
+    scratch: Scratch | None = None,
+    each: Each = here,
 ) -> Prediction:
-    """Return the probability of every cell among possible people, by exact sums, or particles if these are too long."""
+    """Return the probability of every cell among possible people, by exact sums, or particles if these are too long.
+
+    each: works on shards of the events if the draw is one of `classes`.
+    """
     scratch = {} if scratch is None else scratch
     draw = lengthen(draw)
     possible = possible_mass(rules, draw)
     total, error, rows = np.zeros(events.cells), 0.0, 0
     profile = np.ascontiguousarray(events.set_profile(draw.level_profile))
     for part in events.parts:
-        found, part_error = _predict_part(rng, draw._replace(level_profile=profile), part.row, scratch)
+        found, part_error = _predict_part(rng, draw._replace(level_profile=profile), part.row, scratch, each)
         total += np.bincount(part.cell, weights=found, minlength=events.cells)
         error += part_error * len(part.cell)
         rows += len(part.cell)
@@ -128,13 +138,14 @@ def lengthen(draw: Draw) -> Draw:
 
 
 def _predict_part(
-    rng: np.random.Generator, draw: Draw, row: NDArray[np.int32], scratch: Scratch
+    rng: np.random.Generator, draw: Draw, row: NDArray[np.int32], scratch: Scratch, each: Each
 ) -> tuple[Floats, float]:
     events, variables = row.shape
-    out = np.zeros(events)
     if is_mixture(draw):
-        mixture_probabilities(draw.weight, draw.level_profile, row, out)
-        return out, 0.0
+        ends = cut_shards(events)
+        found = each(predict_rows, row, ends, [None] * (len(ends) - 1), (draw.weight, draw.level_profile))
+        return np.concatenate(list(found)), 0.0
+    out = np.zeros(events)
     if variables == 0:
         return np.ones(events), 0.0
     if exact_steps(variables) > EXACT_STEPS:
@@ -145,6 +156,13 @@ def _predict_part(
         work = scratch[variables] = make_cell_work(variables, 2 * profiles + 100)
     cell_probabilities(draw.weight, draw.level_profile, profiles, draw.eppf, row, work, out)
     return out, 0.0
+
+
+def predict_rows(row: NDArray[np.int32], ends: list[int], _: list[Any], common: tuple[Floats, Floats]) -> Floats:
+    """Return the probabilities of some shards of events, given weights and profiles of a mixture."""
+    out = np.zeros(ends[-1] - ends[0])
+    mixture_probabilities(*common, row[ends[0] : ends[-1]], out)
+    return out
 
 
 def possible_mass(rules: Rules, draw: Draw) -> float:

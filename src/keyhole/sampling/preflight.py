@@ -41,8 +41,8 @@ SHARE_SAVED = 0.5
 """Share of the draws that one checkpoint adds to its generation, all in a short run and few in a long one; they are
 packed before they are assembled."""
 
-ENTRIES = 8
-"""Profiles that the records of a cell have in `classes`, on average over cells with many records."""
+EVENT_BYTES = 60
+"""Bytes of scratch for each cell while a draw of `classes` is evaluated."""
 
 SIMULATED = 14
 """Bytes of an answer while the model check draws a file: code, level, and whether it is missing."""
@@ -56,10 +56,8 @@ def sizes(problem: Problem) -> tuple[int, int]:
     """
     records = problem.records
     if problem.model == "classes":
-        distinct, levels = len(problem.distinct.size), int(records.level_start[-1])
-        entries = min(int(problem.distinct.size.sum()), ENTRIES * distinct)
-        state = 8 * (entries + distinct) + 2 * 8 * levels * CLASSES
-        return state, 3 * state
+        state = 2 * 8 * int(records.level_start[-1]) * CLASSES
+        return state, 3 * state + EVENT_BYTES * problem.cells.cells
     few = [Records(records.level[:n], records.answer_total[:n], records.level_start) for n in (1, 2)]
     states = [sum(array.nbytes for array in empty_state(part, CAPACITY)) for part in few]
     works = [_bytes(make_state_work(part, problem.prior, CAPACITY)) for part in few]

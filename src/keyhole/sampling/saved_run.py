@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from keyhole._version import __version__
 from keyhole.errors import KeyholeError, OutputError
 from keyhole.files import locked
-from keyhole.kernels.classes import Labels, Profiles
+from keyhole.kernels.classes import Profiles, Tally
 from keyhole.kernels.state import State
 from keyhole.sampling.chain import ChainState, make_generator
 from keyhole.sampling.checkpoint import (
@@ -30,11 +30,11 @@ from keyhole.sampling.checkpoint import (
     write_generation,
 )
 from keyhole.sampling.classes import ClassState
+from keyhole.sampling.cluster import engine
 from keyhole.sampling.predict import make_draw
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.start import empty_state, find_seated
 from keyhole.sampling.trace import ChainHistory, Notice, Thinned, start_history
-from keyhole.sampling.workers import engine
 from keyhole.settings import Settings
 
 MAY_DIFFER = ("time_limit", "target_ess", "max_sweeps", "workers", "scheduler")
@@ -142,7 +142,7 @@ def list_arrays(state: State | ClassState) -> list[tuple[str, np.ndarray]]:
     """Return the arrays of a state by name."""
     if isinstance(state, State):
         return list(state._asdict().items())
-    return [*state.labels._asdict().items(), *state.profiles._asdict().items()]
+    return [*state.tally._asdict().items(), *state.profiles._asdict().items()]
 
 
 def pack_draws(chains: list[ChainHistory], first: list[int]) -> Arrays:
@@ -238,12 +238,10 @@ def _restore_chain(c: int, generation: Generation, saved: SavedRun, problem: Pro
 
 
 def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
-    """Restore a state of `classes`; refuse what a kernel would read out of bounds, and tallies that do not add up."""
-    cells, start = problem.distinct, arrays[f"{c}.start"]
-    profiles, entries = len(arrays[f"{c}.weight"]), len(arrays[f"{c}.profile"])
+    """Restore a state of `classes`; refuse counts that do not add up."""
+    cells, profiles = problem.distinct, len(arrays[f"{c}.weight"])
     levels, variables = int(cells.level_start[-1]), len(cells.level_start) - 1
     shapes: dict[str, tuple[int, ...]] = {
-        "start": (len(cells.size) + 1,),
         "level_count": (levels, profiles),
         "level_profile": (levels, profiles),
         "remainder": (1,),
@@ -251,22 +249,19 @@ def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
         "base_strength": (variables,),
         "base_level": (levels,),
     }
-    kinds = {"start": np.int64, "profile": np.int32, "size": np.int32, "records": np.int64, "level_count": np.int64}
     found: dict[str, np.ndarray] = {}
-    for name in (*Labels._fields, *Profiles._fields):
+    for name in (*Tally._fields, *Profiles._fields):
         array = np.ascontiguousarray(arrays[f"{c}.{name}"])
-        expected = shapes.get(name, (entries,) if name in ("profile", "size") else (profiles,))
-        _expect(array.shape == expected and array.dtype == kinds.get(name, np.float64))
-        _expect(array.dtype.kind != "f" or bool((np.isfinite(array) & (array >= 0.0)).all()))
+        kind = np.int64 if name in Tally._fields else np.float64
+        _expect(array.shape == shapes.get(name, (profiles,)) and array.dtype == kind)
+        _expect(bool((np.isfinite(array) & (array >= 0)).all()))
         found[name] = array
-    _expect(entries > 0 and start[0] == 0 and start[-1] == entries and bool((np.diff(start) > 0).all()))
-    _expect(bool(((found["profile"] >= 0) & (found["profile"] < profiles) & (found["size"] > 0)).all()))
-    _expect(bool((np.add.reduceat(found["size"].astype(np.int64), start[:-1]) == cells.size).all()))
-    tally = np.bincount(found["profile"], weights=found["size"], minlength=profiles)
-    _expect(bool((found["records"] == tally).all()) and bool((tally > 0).all()))
-    _expect(bool((found["level_count"] >= 0).all()) and bool((found["possible"] > 0.0).all()))
+    records = found["records"]
+    _expect(profiles > 0 and int(records.sum()) == int(cells.size.sum()) and bool((records > 0).all()))
+    answers = np.add.reduceat(found["level_count"], cells.level_start[:-1], axis=0)
+    _expect(bool((answers <= records).all()) and bool((found["possible"] > 0.0).all()))
     return ClassState(
-        Labels(*(found[name] for name in Labels._fields)), Profiles(*(found[name] for name in Profiles._fields))
+        Tally(*(found[name] for name in Tally._fields)), Profiles(*(found[name] for name in Profiles._fields))
     )
 
 

@@ -93,15 +93,17 @@ def start_state(
     found = start_classes(rng, distinct, learned, profiles)
     for _ in range(count_start_sweeps(distinct)):
         found = sweep_classes(rng, distinct, learned, found)
-    used = profiles if prior.finite else len(found.labels.records)
-    rank = np.argsort(np.argsort(-found.labels.records, kind="stable"))
+    label = list_labels(rng, distinct, learned, found)
+    held = np.bincount(label, minlength=len(found.tally.records))
+    used = profiles if prior.finite else max(int(np.count_nonzero(held)), 1)
+    rank = np.argsort(np.argsort(-held, kind="stable"))
     state = empty_state(records, max(capacity, 8 * ((2 * used + 135) // 8)))
     work = make_state_work(records, prior, len(state.weight))
     state.seat[find_seated(records)] = 0
     state.table_size[:, 0] = records.answer_total
     state.table_total[:] = records.answer_total > 0
     state.profile_total[0] = used
-    state.table_label[order, 0] = (rank % used)[list_labels(found)] if len(rank) else 0
+    state.table_label[order, 0] = (rank % used)[label] if len(rank) else 0
     if prior.adaptive:
         mean = START_MEANS[number % len(START_MEANS)]
         state.record_concentration[:] = START_SHAPE, START_SHAPE / mean

@@ -1,11 +1,11 @@
 """Where blocks run (threads or processes of this machine, a Dask cluster, or any Executor) and how a run stops.
 
 Threads share the problem. Elsewhere it is sent once, as integers without labels: a worker that does not know it yet
-returns None and receives it with the next block. Results never depend on where a block runs, so workers with other
-kernels or another version of NumPy are refused.
+returns None and receives it with the next block. If `classes` has more workers than chains, and several shards of
+cells (shards.py), all chains run here and workers are given shards; on a cluster no worker then needs all cells.
+Results never depend on where anything runs, so workers with other kernels or another version of NumPy are refused.
 """
 
-import functools
 import importlib
 import multiprocessing
 import os
@@ -19,12 +19,11 @@ from multiprocessing.connection import wait
 from types import FrameType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from keyhole.errors import KeyholeError, SettingsError
-from keyhole.kernels.jit import kernel_hash
 from keyhole.sampling.chain import Block, ChainState, run_block
+from keyhole.sampling.cluster import Cluster, engine, refuse_others
 from keyhole.sampling.problem import Problem
+from keyhole.sampling.shards import Each, cut_shards, here, on_threads
 from keyhole.settings import Settings
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name))
@@ -102,16 +101,9 @@ class Workers(NamedTuple):
     submit: Callable[[Task, bool], Future[Block | None]]
 
 
-@functools.cache
-def engine() -> str:
-    """Return the name of all that determines how a chain continues: kernel sources, compiler, NumPy."""
-    return f"{kernel_hash()} numpy {np.__version__}"
-
-
 def run_given(wanted_engine: str, problem: Problem, task: Task) -> Block:
     """Run a block on another machine."""
-    if wanted_engine != engine():
-        raise KeyholeError("a worker has another version of keyhole, numba or numpy: install the same on all machines.")
+    refuse_others(wanted_engine)
     return run_block(problem, *task)
 
 
@@ -166,20 +158,36 @@ def open_workers(
         with _closing(ProcessPoolExecutor(size, mp_context=spawn, initializer=watch_parent)) as pool:
             yield Workers(size, known_to(pool))
     elif settings.scheduler == "threads":
-        with _closing(ThreadPoolExecutor(size, thread_name_prefix=THREAD_NAME)) as pool:
-            try:
-                # Threads share the problem, and check for the stop event after every sweep.
-                yield Workers(size, lambda task, _: pool.submit(run_block, problem, *task, stopped.is_set))
-            finally:
-                stopped.set()
+        cores = settings.workers or os.cpu_count() or 1
+        if has_shards(problem) and cores > size:
+            with ThreadPoolExecutor(cores) as shards, open_threads(problem, size, stopped, on_threads(shards)) as found:
+                yield found
+        else:
+            with open_threads(problem, size, stopped) as found:
+                yield found
     else:
-        with open_cluster(problem, settings) as cluster:
-            yield cluster
+        with open_cluster(problem, settings, stopped) as found:
+            yield found
+
+
+def has_shards(problem: Problem) -> bool:
+    """Return whether a sweep can be divided."""
+    return problem.model == "classes" and len(cut_shards(len(problem.distinct.size))) > 2
 
 
 @contextmanager
-def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
-    """Connect to a running Dask scheduler, send the problem to its workers, and disconnect at the end."""
+def open_threads(problem: Problem, size: int, stopped: threading.Event, each: Each = here) -> Iterator[Workers]:
+    """Run blocks on threads, which share the problem and check for the stop event after every sweep."""
+    with _closing(ThreadPoolExecutor(size, thread_name_prefix=THREAD_NAME)) as pool:
+        try:
+            yield Workers(size, lambda task, _: pool.submit(run_block, problem, *task, stopped.is_set, each))
+        finally:
+            stopped.set()
+
+
+@contextmanager
+def open_cluster(problem: Problem, settings: Settings, stopped: threading.Event) -> Iterator[Workers]:
+    """Connect to a running Dask scheduler, send its workers the problem, or their shards of it, and disconnect."""
     try:
         dask: Any = importlib.import_module("dask")
         distributed: Any = importlib.import_module("distributed")
@@ -196,10 +204,14 @@ def open_cluster(problem: Problem, settings: Settings) -> Iterator[Workers]:
             threads = sum(client.nthreads().values())
             if not threads:
                 raise KeyholeError(f"the Dask scheduler at {address} has no worker: start some with 'dask worker'.")
+            size = min(threads, settings.chains)
+            if has_shards(problem) and threads > size:
+                with open_threads(problem, size, stopped, Cluster(client)) as found:
+                    yield found
+                return
             everywhere = client.scatter(problem, broadcast=True, hash=False)
             with _closing(client.get_executor(pure=False)) as pool:
                 # Dask replaces the future by the problem.
-                size = min(threads, settings.chains)
                 yield Workers(size, lambda task, _: pool.submit(run_given, engine(), everywhere, task))
 
 
