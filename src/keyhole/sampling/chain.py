@@ -17,7 +17,7 @@ from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import State
 from keyhole.kernels.sweep import run_sweeps
 from keyhole.kernels.work import GROW, OK, Work
-from keyhole.sampling.classes import ClassState, start_classes, sweep_classes
+from keyhole.sampling.classes import ClassState, is_large, start_classes, start_large, sweep_classes
 from keyhole.sampling.evaluation import Evaluation, evaluate
 from keyhole.sampling.predict import Scratch, shorten
 from keyhole.sampling.problem import Problem
@@ -86,7 +86,8 @@ def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: 
     """Return a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
     if problem.model == "classes":
-        return Chain(first, second, start_classes(first, problem.distinct, problem.prior, start), None)
+        begin = start_large if is_large(problem.distinct) else start_classes
+        return Chain(first, second, begin(first, problem.distinct, problem.prior, start), None)
     state, work = start_state(first, problem.records, problem.prior, start, number)
     return Chain(first, second, state, work)
 

@@ -25,6 +25,12 @@ CAP = 0.01
 """Bound of the slice, times the number of records: with a lower one more profiles are used, with a higher one more
 draws of labels are refused."""
 
+LARGE = 100_000
+"""Records from which on chains start from subsamples."""
+
+SUBSAMPLES, SUBSAMPLE_SWEEPS = (10_000, 100_000, 1_000_000), 100
+"""Records of the subsamples, of which those are used that are at most a third of the file; sweeps of each."""
+
 
 class ClassState(NamedTuple):
     """The state of a chain: how many records and answers each profile has, and the parameters given that."""
@@ -71,6 +77,46 @@ def start_classes(rng: np.random.Generator, cells: Cells, prior: Prior, profiles
     tally, rows = drop_empty(tally, rows)
     old = sizes.astype(np.float64), base_level, np.ones(1)
     return ClassState(tally, draw_profiles(rng, cells, prior, tally, *old, rows))
+
+
+def is_large(cells: Cells) -> bool:
+    """Return whether chains start from subsamples."""
+    return int(cells.size.sum()) >= LARGE
+
+
+def start_large(rng: np.random.Generator, cells: Cells, prior: Prior, profiles: int) -> ClassState:
+    """Return a state found on random subsamples of growing size, the first of which starts with this many profiles.
+
+    Sweeps of a subsample take milliseconds, and there profiles that are not needed soon lose their few records.
+    """
+    records = int(cells.size.sum())
+    sizes = [size for size in SUBSAMPLES if 3 * size <= records]
+    part = draw_subsample(rng, cells, sizes[0] / records)
+    state = start_classes(rng, part, prior, profiles)
+    for size in (*sizes[1:], records):
+        for _ in range(SUBSAMPLE_SWEEPS):
+            state = sweep_classes(rng, part, prior, state)
+        part = cells if size == records else draw_subsample(rng, cells, size / records)
+        state = carry_over(rng, part, prior, state)
+    return state
+
+
+def draw_subsample(rng: np.random.Generator, cells: Cells, share: float) -> Cells:
+    """Return the cells of a random subsample to which each record belongs with this probability."""
+    size = rng.binomial(cells.size, min(share, 1.0))
+    kept = size > 0
+    return Cells(np.ascontiguousarray(cells.level[kept]), size[kept].astype(np.int64), cells.level_start)
+
+
+def carry_over(rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState) -> ClassState:
+    """Return a state of other cells: their labels given the parameters, then the parameters given these."""
+    old = state.profiles
+    tally = tally_labels(rng, cells, prior, old.weight, old.level_profile, old.possible, here)
+    tally, rows = drop_empty(tally, old.level_profile)
+    return ClassState(
+        tally,
+        draw_profiles(rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows),
+    )
 
 
 def drop_empty(tally: Tally, rows: NDArray[np.float64]) -> tuple[Tally, NDArray[np.float64]]:

@@ -2,7 +2,9 @@
 
 import math
 
-from keyhole.kernels.classes import Cells
+import numpy as np
+
+from keyhole.kernels.classes import SEARCHES, Cells
 from keyhole.kernels.sweep import LABEL_PASSES
 from keyhole.settings import Settings
 
@@ -43,13 +45,14 @@ CLASSES = 60
 def class_sweep_cost(cells: Cells) -> float:
     """Return the cost of a sweep of `classes`: of the cells, of their records, and of the rows."""
     distinct, variables = cells.level.shape
-    records, levels = float(cells.size.sum()), float(cells.level_start[-1])
-    return float(distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * records + 150.0 * CLASSES * levels)
+    # Each record of a cell is looked up by itself, unless the cell has many.
+    lookups, levels = float(np.minimum(cells.size, SEARCHES * CLASSES).sum()), float(cells.level_start[-1])
+    return float(distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * lookups + 150.0 * CLASSES * levels)
 
 
 def class_evaluation_cost(variables: int, events: int) -> float:
     """Return the cost of a draw of `classes`: of the events' probabilities, and of the risks."""
-    return events * (600.0 + 0.2 * CLASSES * variables)
+    return 150_000.0 + events * (200.0 + 0.3 * CLASSES * variables)
 
 
 FIRST_LOOK = 40

@@ -41,7 +41,7 @@ SHARE_SAVED = 0.5
 """Share of the draws that one checkpoint adds to its generation, all in a short run and few in a long one; they are
 packed before they are assembled."""
 
-EVENT_BYTES = 60
+EVENT_BYTES = 100
 """Bytes of scratch for each cell while a draw of `classes` is evaluated."""
 
 SIMULATED = 14

@@ -16,13 +16,14 @@ from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_ser
 from keyhole.errors import KeyholeError, Stopped
 from keyhole.kernels.state import Floats, Integers, Records
 from keyhole.sampling.chain import Block, find_position, start_chain
+from keyhole.sampling.classes import is_large
 from keyhole.sampling.costs import FIRST_LOOK
 from keyhole.sampling.evaluation import count_profiles
 from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.saved_run import Checkpointer, Memory, Resumed, fingerprint, make_checkpointer
-from keyhole.sampling.start import STARTS, count_start_sweeps
+from keyhole.sampling.start import LARGE_STARTS, STARTS, count_start_sweeps
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
     ChainHistory,
@@ -207,9 +208,10 @@ def count_wanted(rounds: int) -> int:
 def start_histories(problem: Problem, settings: Settings) -> list[ChainHistory]:
     """Return all chains at their starts."""
     seeds = chain_seeds(settings.seed, settings.chains)
+    starts = LARGE_STARTS if problem.model == "classes" and is_large(problem.distinct) else STARTS
 
     def start(number: int) -> ChainHistory:
-        profiles = problem.profiles if problem.prior.finite else STARTS[number % len(STARTS)]
+        profiles = problem.profiles if problem.prior.finite else starts[number % len(starts)]
         position = find_position(start_chain(number, profiles, seeds[number], problem))
         return start_history(number, profiles, position, len(problem.cell_level))
 

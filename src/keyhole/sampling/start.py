@@ -11,6 +11,10 @@ from keyhole.sampling.classes import count_distinct, list_labels, start_classes,
 STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
 
+LARGE_STARTS = (200, 300, 400, 500)
+"""The same of `classes` where a file is large. With so many records profiles that start as one hardly ever part again,
+while profiles that are not needed die soon."""
+
 START_SHAPE, START_MEANS = 2.0, (0.02, 0.1, 0.5, 2.0)
 """The concentrations of the records at the start of the first four chains of `hdp`."""
 
