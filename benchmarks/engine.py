@@ -1,6 +1,6 @@
 """Measure the engine; print the figures next to those promised, and keep them with machine and commit.
 
-    ./scripts/bench                        everything but what needs --large or --compile, about ten minutes
+    ./scripts/bench                        everything but what needs --large or --compile, about twenty minutes
     ./scripts/bench --quick                seconds for each measurement; prints JSON, keeps nothing
     ./scripts/bench --only mixing --file ny_full_10000 --seconds 60
 
@@ -26,6 +26,7 @@ SECTIONS = {
     "cells": "microseconds for an exact cell probability",
     "answers": "nanoseconds per answer of seats and labels, and their growth",
     "steps": "milliseconds of each kernel in a sweep",
+    "classes": "seconds to the verdict of classes, and a sweep of a million records",
     "startup": "start-up, compilation and memory",
 }
 

@@ -70,7 +70,7 @@ def sizes(problem: Problem) -> tuple[int, int]:
 def cell_bytes(problem: Problem) -> int:
     """Return the bytes of a worker's scratch for the probabilities of cells, in sampling and in explaining alike."""
     variables = int(problem.cell_level.shape[1])
-    if problem.estimator != "exact":
+    if problem.estimator != "exact" or problem.model == "classes":
         return 0
     room = _bytes(make_cell_work(variables, 1)) + (2 * 200 * 8 << 1 + variables // 2)
     # Cells with missing answers restrict different numbers of variables, and each number has its own scratch.
@@ -109,7 +109,7 @@ def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
     libraries = 0 if "arviz_stats" in sys.modules else LIBRARIES
     scratch = workers * (state + work)
     left = drawn + libraries + stacked + min(scratch, workers * RETAINED)
-    exact = exact_steps(variables - 1) <= EXACT_STEPS
+    exact = problem.model != "classes" and exact_steps(variables - 1) <= EXACT_STEPS
     asked = workers * cell_bytes(problem) + (partition_bytes(variables - 1) if exact else 0)
     # From the second round on, the arrays collected in the round before are still there while chains run.
     return Memory(
