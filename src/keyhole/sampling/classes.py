@@ -152,8 +152,12 @@ def tally_labels(
     """Draw the labels of all cells, and count them. Several shards have a generator each; one takes the chain's own."""
     ends = cut_shards(len(cells.size))
     own: list[Any] = [rng] if len(ends) == 2 else rng.integers(2**63, size=len(ends) - 1).tolist()
-    found = list(each(tally_shards, cells, ends, own, (prior.rules, weight, rows, possible)))
-    return Tally(np.sum([part.records for part in found], axis=0), np.sum([part.level_count for part in found], axis=0))
+    return each(tally_shards, add_tallies, cells, ends, own, (prior.rules, weight, rows, possible))
+
+
+def add_tallies(parts: list[Tally]) -> Tally:
+    """Return the counts of all parts."""
+    return Tally(np.sum([part.records for part in parts], axis=0), np.sum([part.level_count for part in parts], axis=0))
 
 
 def tally_shards(cells: Cells, ends: list[int], own: list[Any], common: tuple[Rules, Floats, Floats, Floats]) -> Tally:

@@ -3,8 +3,7 @@
 import functools
 import threading
 import time
-from collections.abc import Iterable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from keyhole.errors import KeyholeError
 from keyhole.kernels.jit import kernel_hash
-from keyhole.sampling.shards import Found, Whole, Work, take
+from keyhole.sampling.shards import Found, Merge, Whole, Work, on_threads, take
 
 ATTEMPTS = 20
 """Times that lost work is sent again in one sweep: more workers than that are not lost by accident."""
@@ -31,10 +30,11 @@ def refuse_others(wanted_engine: str) -> None:
 
 
 class Group(NamedTuple):
-    """Consecutive shards that are worked on together. first, last: numbers of shards."""
+    """Consecutive shards that are worked on together. first, last: numbers of shards; threads: of the worker."""
 
     first: int
     last: int
+    threads: int
 
 
 class Sent(NamedTuple):
@@ -46,11 +46,19 @@ class Sent(NamedTuple):
 
 
 def run_group(
-    wanted_engine: str, work: Work[Found], rows: Whole, ends: list[int], own: list[Any], common: Any
+    wanted_engine: str,
+    threads: int,
+    work: Work[Found],
+    merge: Merge[Found],
+    rows: Whole,
+    ends: list[int],
+    own: list[Any],
+    common: Any,
 ) -> Found:
-    """Work on a group of shards; ends: of the rows at hand."""
+    """Work on a group of shards with all threads of a worker; ends: of the rows at hand."""
     refuse_others(wanted_engine)
-    return work(rows, ends, own, common)
+    with ThreadPoolExecutor(threads) as pool:
+        return on_threads(pool)(work, merge, rows, ends, own, common)
 
 
 class Cluster:
@@ -65,19 +73,19 @@ class Cluster:
         self.lock = threading.Lock()
 
     def __call__(
-        self, work: Work[Found], whole: Whole, ends: list[int], own: list[Any], common: Any
-    ) -> Iterable[Found]:
+        self, work: Work[Found], merge: Merge[Found], whole: Whole, ends: list[int], own: list[Any], common: Any
+    ) -> Found:
         with self.lock:
             sent = self.sent.get(id(whole)) or self.send(whole, ends)
         found: dict[int, Found] = {}
         for _ in range(ATTEMPTS):
             parameters = self.scatter(common)
             tasks = {}
-            for x, (first, last) in enumerate(sent.groups):
+            for x, (first, last, threads) in enumerate(sent.groups):
                 if x not in found:
                     inside = [end - ends[first] for end in ends[first : last + 1]]
-                    parts = work, sent.rows[x], inside, own[first:last], parameters
-                    tasks[x] = self.client.submit(run_group, engine(), *parts, pure=False)
+                    parts = work, merge, sent.rows[x], inside, own[first:last], parameters
+                    tasks[x] = self.client.submit(run_group, engine(), threads, *parts, pure=False)
             for x, task in tasks.items():
                 rows = sent.rows[x]
                 try:
@@ -86,20 +94,21 @@ class Cluster:
                     with self.lock:
                         # Another chain may have sent them already.
                         if sent.rows[x] is rows:
-                            first, last = sent.groups[x]
+                            first, last, _ = sent.groups[x]
                             sent.rows[x] = self.scatter(take(whole, ends[first], ends[last]))
             if len(found) == len(sent.groups):
-                return [found[x] for x in range(len(found))]
+                return merge([found[x] for x in range(len(found))])
         raise KeyholeError("workers of the cluster were lost again and again, perhaps because memory ran out.")
 
     def send(self, whole: Whole, ends: list[int]) -> Sent:
-        """Divide the rows among all threads of the cluster, and send each worker its own."""
-        workers = [address for address, threads in self.client.nthreads().items() for _ in range(threads)]
-        cuts = np.linspace(0, len(ends) - 1, min(len(workers), len(ends) - 1) + 1).astype(int).tolist()
-        groups = [Group(*pair) for pair in pairwise(cuts)]
-        rows = [
-            self.scatter(take(whole, ends[first], ends[last]), workers[x]) for x, (first, last) in enumerate(groups)
-        ]
+        """Divide the rows among the workers, by their threads, and send each its own."""
+        workers = self.client.nthreads()
+        cuts = np.cumsum([0, *workers.values()]) * (len(ends) - 1) // sum(workers.values())
+        groups, rows = [], []
+        for (first, last), (worker, threads) in zip(pairwise(cuts.tolist()), workers.items(), strict=True):
+            if last > first:
+                groups.append(Group(first, last, threads))
+                rows.append(self.scatter(take(whole, ends[first], ends[last]), worker))
         # Holding the whole keeps its id from being used again.
         self.sent[id(whole)] = Sent(whole, groups, rows)
         return self.sent[id(whole)]

@@ -143,8 +143,8 @@ def _predict_part(
     events, variables = row.shape
     if is_mixture(draw):
         ends = cut_shards(events)
-        found = each(predict_rows, row, ends, [None] * (len(ends) - 1), (draw.weight, draw.level_profile))
-        return np.concatenate(list(found)), 0.0
+        own = [None] * (len(ends) - 1)
+        return each(predict_rows, np.concatenate, row, ends, own, (draw.weight, draw.level_profile)), 0.0
     out = np.zeros(events)
     if variables == 0:
         return np.ones(events), 0.0

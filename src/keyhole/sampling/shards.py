@@ -4,7 +4,7 @@ What is worked on stays where it is; only parameters go out and sums or probabil
 on never changes a number: the shards are cut by the file alone, and each has its own generator.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, Protocol, TypeVar
 
@@ -23,29 +23,33 @@ Whole = Cells | np.ndarray
 Work = Callable[[Any, list[int], list[Any], Any], Found]
 """What is done with consecutive shards: a function of whole, ends, own and common as in Each."""
 
+Merge = Callable[[list[Found]], Found]
+"""Makes one result of those of consecutive groups of shards, in order."""
+
 
 class Each(Protocol):
-    """What applies a piece of work to all shards, in groups of consecutive ones, and yields the results in order.
+    """What applies a piece of work to all shards, in groups of consecutive ones, and returns the merged results.
 
     ends: first row of each shard, and the end of the last; own: what each shard gets besides, its generator or seed;
     common: what all of them get.
     """
 
     def __call__(
-        self, work: Work[Found], whole: Whole, ends: list[int], own: list[Any], common: Any
-    ) -> Iterable[Found]: ...
+        self, work: Work[Found], merge: Merge[Found], whole: Any, ends: list[int], own: list[Any], common: Any
+    ) -> Found: ...
 
 
-def here(work: Work[Found], whole: Whole, ends: list[int], own: list[Any], common: Any) -> Iterable[Found]:
+def here(work: Work[Found], merge: Merge[Found], whole: Any, ends: list[int], own: list[Any], common: Any) -> Found:
     """Work on all shards in this thread."""
-    return [work(whole, ends, own, common)]
+    return work(whole, ends, own, common)
 
 
 def on_threads(pool: Executor) -> Each:
     """Return what works on shards with the threads of a pool: kernels let others run."""
 
-    def each(work: Work[Found], whole: Whole, ends: list[int], own: list[Any], common: Any) -> Iterator[Found]:
-        return pool.map(lambda x: work(whole, ends[x : x + 2], own[x : x + 1], common), range(len(own)))
+    def each(work: Work[Found], merge: Merge[Found], whole: Any, ends: list[int], own: list[Any], common: Any) -> Found:
+        shards = range(len(own))
+        return merge(list(pool.map(lambda x: work(whole, ends[x : x + 2], own[x : x + 1], common), shards)))
 
     return each
 
