@@ -24,6 +24,14 @@ def test_sizes_are_those_of_the_arrays():
     assert work >= estimate._bytes(chain.work)
 
 
+def test_classes_with_many_keys_lists_no_set_partitions():
+    level = np.arange(40, dtype=np.int32).reshape(20, 2).T.copy()
+    records = Records(level, np.full(2, 20), np.arange(0, 41, 2))
+    problem = make_problem(records, np.arange(2), 10, make_settings(model="classes"), None)
+    assert estimate.cell_bytes(problem) == 0
+    assert estimate.estimate_memory(problem, make_settings(model="classes"), 100) < 1e9
+
+
 def test_what_cannot_fit_is_refused_before_anything_is_allocated(monkeypatch):
     monkeypatch.setattr(estimate, "free_memory", lambda: 1_000)
     with pytest.raises(InputError, match=r"at least .* MB of memory, and 1 MB are free") as caught:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keyhole.kernels.state import Records
-from keyhole.sampling import Progress, cluster, run_chains, shards
+from keyhole.sampling import Progress, classes, cluster, run_chains, shards
 from keyhole.sampling.chain import find_position, run_block, start_chain
 from keyhole.sampling.problem import make_problem
 from keyhole.settings import make_settings
@@ -67,6 +67,16 @@ def test_work_is_the_same_whether_shards_are_grouped_or_not():
     whole, parts = (run_block(problem, position, 5, (1, 1), 1e9, None, each) for each in (shards.here, one_by_one))
     assert whole.quantities == parts.quantities
     assert np.array_equal(whole.risks, parts.risks)
+
+
+def test_a_large_file_starts_from_subsamples_and_keeps_all_records(monkeypatch):
+    monkeypatch.setattr(classes, "LARGE", 300)
+    monkeypatch.setattr(classes, "SUBSAMPLES", (30, 100, 1000))
+    problem = make_problem(*make_data(), make_settings(**CLASSES), None)
+    state = start_chain(0, 200, np.random.SeedSequence(3), problem).state
+    assert state.tally.records.sum() == 400
+    assert state.tally.level_count.sum() == 400 * 4
+    assert 1 <= len(state.tally.records) < 200
 
 
 @dataclass

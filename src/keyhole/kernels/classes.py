@@ -46,6 +46,9 @@ from keyhole.kernels.weights import draw_gamma
 SEARCHES = 3
 """Up to so many records for each profile the profiles of a cell are looked up one record after the other."""
 
+FEW = 3
+"""Of more records the profile with the largest weight gets its share first: it often leaves few or none."""
+
 TINY = 1e-250
 """Sums of weights below this are computed in logarithms."""
 
@@ -251,6 +254,37 @@ def count_missing(rng, rules, cells, c, k, number, level_profile, label, box_sco
                 level_count[answers[j], k] += 1
 
 
+@inner
+def add_up(score, cumulative):
+    """Fill the cumulative sums; return the total, the profile with the largest weight, and the sum of all others."""
+    total, others, weight, largest = 0.0, 0.0, 0.0, 0
+    for k in range(score.shape[0]):
+        total += score[k]
+        cumulative[k] = total
+        if score[k] > weight:
+            others += weight
+            weight, largest = score[k], k
+        else:
+            others += score[k]
+    return total, largest, others
+
+
+@inner
+def draw_rest(rng, number, chance):
+    """Draw Binomial(number, chance), by inversion where it is nearly always 0: (1 - q)^n is at least 1 - n q."""
+    if number * chance > 0.5:
+        return draw_binomial(rng, number, chance)
+    u = rng.random()
+    if u < 1.0 - number * chance:
+        return 0
+    count, term = 0, math.exp(number * math.log1p(-chance))
+    while u >= term and count < number:
+        u -= term
+        term *= (number - count) / (count + 1.0) * chance / (1.0 - chance)
+        count += 1
+    return count
+
+
 @kernel
 def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible):
     """Draw how many records of the cells first <= c < last each profile has."""
@@ -290,28 +324,30 @@ def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible)
         imputed = missing and boxes > 0
         if imputed:
             weigh_missing(rules, cells.level[c], label, level_profile, score)
-        total = 0.0
-        for k in range(profiles):
-            total += score[k]
-            cumulative[k] = total
+        total, largest, others = add_up(score, cumulative)
         if total < TINY:
             score_profiles(cells.level[c], product[0], level_profile, score)
             if imputed:
                 weigh_missing(rules, cells.level[c], label, level_profile, score)
-            total = 0.0
-            for k in range(profiles):
-                total += score[k]
-                cumulative[k] = total
+            total, largest, others = add_up(score, cumulative)
         number = cells.size[c]
+        if number > FEW:
+            rest = draw_rest(rng, number, others / total)
+            chosen[largest] = number - rest
+            number = rest
+            if rest > 0:
+                score[largest] = 0.0
+                add_up(score, cumulative)
         if number <= SEARCHES * profiles:
             for _ in range(number):
                 chosen[draw_cumulative(rng, cumulative, profiles)] += 1
         else:
             # From the end, the sum of all weights up to k is at hand without rounding.
             for k in range(profiles - 1, 0, -1):
-                chosen[k] = draw_binomial(rng, number, score[k] / cumulative[k]) if number > 0 else 0
-                number -= chosen[k]
-            chosen[0] = number
+                part = draw_binomial(rng, number, score[k] / cumulative[k]) if number > 0 else 0
+                chosen[k] += part
+                number -= part
+            chosen[0] += number
         for k in range(profiles):
             if chosen[k] == 0:
                 continue

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from keyhole.kernels.classes import SEARCHES, Cells
+from keyhole.kernels.classes import Cells
 from keyhole.kernels.sweep import LABEL_PASSES
 from keyhole.settings import Settings
 
@@ -38,6 +38,9 @@ def cell_cost(variables: int, profiles: int) -> float:
     return 0.2 * variables * exact_steps(variables) + 0.2 * profiles * (1 << variables)
 
 
+LOOKUPS = 6
+"""Most records of a cell whose profiles are looked up one by one, on average: most of many have the same."""
+
 CLASSES = 60
 """Approximate number of profiles that a sweep of `classes` considers."""
 
@@ -45,8 +48,7 @@ CLASSES = 60
 def class_sweep_cost(cells: Cells) -> float:
     """Return the cost of a sweep of `classes`: of the cells, of their records, and of the rows."""
     distinct, variables = cells.level.shape
-    # Each record of a cell is looked up by itself, unless the cell has many.
-    lookups, levels = float(np.minimum(cells.size, SEARCHES * CLASSES).sum()), float(cells.level_start[-1])
+    lookups, levels = float(np.minimum(cells.size, LOOKUPS).sum()), float(cells.level_start[-1])
     return float(distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * lookups + 150.0 * CLASSES * levels)
 
 
