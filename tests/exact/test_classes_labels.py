@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from keyhole.kernels.classes import Cells, draw_labels, find_possible
-from keyhole.sampling import classes
-from keyhole.sampling.classes import cut_shards
+from keyhole.sampling import classes, shards
 from tests.oracle.boxes import fillings
 from tests.oracle.classes_oracle import possible_cells
 from tests.statistical.boxes import Box
@@ -88,12 +87,22 @@ def test_labels_of_a_cell_are_one_multinomial(rng, boxes):
 def check_shards(rng) -> None:
     """Every cell is in one shard, and every shard of every sweep has numbers of its own."""
     numbers = []
-    with patch.object(classes, "SHARD", FEW):
+    cells = Cells(as_levels(np.array(ROWS), START), SIZES, START)
+    met: list[tuple[int, int]] = []
+
+    def note(stream, cells, first, last, *others):
+        met.append((first, last))
+        numbers.append(stream.random())
+        return kernel(stream, cells, first, last, *others)
+
+    kernel, prior = classes.draw_labels, make_prior(LEVELS, (), True)
+    parameters = np.ones(1), np.ones((int(START[-1]), 1)), np.ones(1)
+    with patch.object(shards, "SHARD", FEW), patch.object(classes, "draw_labels", note):
         for _ in range(20):
-            shards = cut_shards(rng, 9)
-            assert [x for _, first, last in shards for x in range(first, last)] == list(range(9))
-            assert all(0 < last - first <= FEW for _, first, last in shards)
-            numbers += [generator.random() for generator, *_ in shards]
+            met.clear()
+            classes.tally_labels(rng, cells, prior, *parameters, shards.here)
+            assert [x for first, last in met for x in range(first, last)] == list(range(9))
+            assert all(0 < last - first <= FEW for first, last in met)
     assert len(set(numbers)) == len(numbers) == 100
 
 

@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Prior
-from keyhole.sampling import classes
-from keyhole.sampling.classes import count_distinct, freeze_classes, start_classes, sweep_classes
+from keyhole.sampling import shards
+from keyhole.sampling.classes import count_distinct, freeze_classes, start_classes
 from keyhole.sampling.events import describe_cells
 from keyhole.sampling.predict import measure, predict
 from tests.exact.classes_enumeration import CASES, CORNER, LEARNED, ClassesCase, learned_answers, learned_risk, solve
@@ -25,6 +25,7 @@ from tests.oracle.classes_oracle import LearnedPosterior, make_hyper, possible_c
 from tests.oracle.model import Hyper
 from tests.oracle.risk import sample_uniques
 from tests.statistical.classes_bench import FEW, as_levels, make_prior
+from tests.statistical.classes_labels import sweep_labelled
 
 FAR = 4.5
 BATCHES = 100
@@ -96,7 +97,7 @@ def run_chain(
         state = state._replace(profiles=state.profiles._replace(**base))
     partition, predictive, risk, log_hyper = [], [], [], []
     for sweep in range(BURN_IN + sweeps):
-        state = sweep_classes(rng, cells, prior, state)
+        state = sweep_labelled(rng, cells, prior, state)
         if sweep < BURN_IN:
             continue
         size = np.zeros((len(cells.size), len(state.labels.records)), int)
@@ -165,7 +166,7 @@ def test_the_chain_reaches_the_posterior(rng, name, sweeps):
 
 @pytest.mark.parametrize(("name", "sweeps"), with_long(["three keys, five records", "missing answers under rules"]))
 def test_shards_of_cells_reach_it(rng, name, sweeps):
-    with patch.object(classes, "SHARD", FEW):
+    with patch.object(shards, "SHARD", FEW):
         assert compare_fixed(rng, CASES[name], sweeps) < FAR
 
 

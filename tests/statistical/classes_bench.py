@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.classes import Cells, Labels, Profiles, draw_profiles
 from keyhole.kernels.state import Prior, no_rules
-from keyhole.sampling import classes
-from keyhole.sampling.classes import ClassState
+from keyhole.sampling import classes, shards
 from tests.oracle.classes_sampler import QUANTITIES, ClassesState, draw_state, measure
 from tests.oracle.model import Hyper
 from tests.statistical.boxes import Box, make_box_rules
+from tests.statistical.classes_labels import LabelledState, sweep_labelled
 
-Move = Callable[[np.random.Generator, Cells, Prior, ClassState], ClassState]
+Move = Callable[[np.random.Generator, Cells, Prior, LabelledState], LabelledState]
 FEW = 2
 """Cells of a shard where several shards are wanted."""
 
@@ -42,7 +42,7 @@ class Bench:
     adaptive: bool = True
     strength: float = 1.0
     blank: float = 0.0
-    shard: int = classes.SHARD
+    shard: int = shards.SHARD
     cap: float = classes.CAP
 
     def __hash__(self) -> int:
@@ -85,7 +85,7 @@ def as_levels(data: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.i
     return np.where(data < 0, -1, data + start[:-1]).astype(np.int32)
 
 
-def lay_out(found: ClassesState, start: NDArray[np.int64], ruled: bool) -> tuple[Cells, ClassState]:
+def lay_out(found: ClassesState, start: NDArray[np.int64], ruled: bool) -> tuple[Cells, LabelledState]:
     """A state of the oracle as cells and state of keyhole.
 
     ruled: missing answers are counted as the oracle drew them.
@@ -116,10 +116,10 @@ def lay_out(found: ClassesState, start: NDArray[np.int64], ruled: bool) -> tuple
         base_strength=np.array(found.hyper.strength),
         base_level=np.concatenate(found.hyper.base),
     )
-    return Cells(np.ascontiguousarray(cell_level), size.sum(axis=1), start), ClassState(labels, parameters)
+    return Cells(np.ascontiguousarray(cell_level), size.sum(axis=1), start), LabelledState(labels, parameters)
 
 
-def read_back(rng: np.random.Generator, cells: Cells, state: ClassState) -> ClassesState:
+def read_back(rng: np.random.Generator, cells: Cells, state: LabelledState) -> ClassesState:
     """The same in the other direction; the oracle measures observed answers only, so nothing is completed."""
     labels, profiles = state
     start = cells.level_start
@@ -142,7 +142,7 @@ def read_back(rng: np.random.Generator, cells: Cells, state: ClassState) -> Clas
     )  # fmt: skip
 
 
-def check_tallies(cells: Cells, state: ClassState, ruled: bool) -> None:
+def check_tallies(cells: Cells, state: LabelledState, ruled: bool) -> None:
     """What is counted twice agrees: entries with cells, tallies with entries, and no profile is empty."""
     labels = state.labels
     cell = np.repeat(np.arange(len(cells.size)), np.diff(labels.start))
@@ -167,7 +167,7 @@ def draw_moved(
     """Quantities of draws from the prior after `times` moves. strict: also check what is counted twice."""
     prior, start, ruled = bench.prior, bench.start, bool(bench.boxes)
     out = np.empty((replicates, len(QUANTITIES)))
-    with patch.multiple(classes, SHARD=bench.shard, CAP=bench.cap):
+    with patch.object(shards, "SHARD", bench.shard), patch.object(classes, "CAP", bench.cap):
         for r in range(replicates):
             cells, state = lay_out(bench.draw(rng), start, ruled)
             for _ in range(times):
@@ -178,14 +178,14 @@ def draw_moved(
     return out
 
 
-def move_profiles(rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState) -> ClassState:
+def move_profiles(rng: np.random.Generator, cells: Cells, prior: Prior, state: LabelledState) -> LabelledState:
     """Draw everything but the labels."""
     labels, old = state
     hyper = old.base_strength, old.base_level, old.weight_concentration
-    return ClassState(labels, draw_profiles(rng, cells, prior, labels, *hyper, old.level_profile))
+    return LabelledState(labels, draw_profiles(rng, cells, prior, labels, *hyper, old.level_profile))
 
 
-MOVES: dict[str, Move] = {"sweep": classes.sweep_classes, "profiles": move_profiles}
+MOVES: dict[str, Move] = {"sweep": sweep_labelled, "profiles": move_profiles}
 
 
 def draw_fresh(rng: np.random.Generator, bench: Bench, replicates: int) -> NDArray[np.float64]:

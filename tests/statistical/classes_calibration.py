@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.classes import Cells
 from keyhole.kernels.risk import draw_matches
-from keyhole.sampling.classes import ClassState, freeze_classes, start_classes, sweep_classes
+from keyhole.sampling.classes import freeze_classes, start_classes
 from keyhole.sampling.events import Events, describe_cells
 from keyhole.sampling.predict import predict
 from tests.oracle.classes_oracle import possible_cells
@@ -16,6 +16,7 @@ from tests.oracle.classes_sampler import QUANTITIES, ClassesState, draw_profile,
 from tests.oracle.risk import sample_uniques
 from tests.statistical.calibration import PEOPLE, Size
 from tests.statistical.classes_bench import OF_RULES, Bench, as_levels, lay_out, read_back
+from tests.statistical.classes_labels import LabelledState, sweep_labelled
 
 RANKED = ("tau1", "tau2", *(name for name in QUANTITIES if name not in OF_RULES))
 
@@ -42,7 +43,7 @@ def measure_ranked(bench: Bench, state: ClassesState) -> list[float]:
     return [x for x, name in zip(bench.measure(state), QUANTITIES, strict=True) if name not in OF_RULES]
 
 
-def predict_risks(rng: np.random.Generator, bench: Bench, cells: Cells, state: ClassState, unique: Events):
+def predict_risks(rng: np.random.Generator, bench: Bench, cells: Cells, state: LabelledState, unique: Events):
     """tau1 and tau2 as keyhole predicts them from one draw."""
     draw = freeze_classes(rng, cells, bench.prior, state, float(PEOPLE))
     return draw_matches(rng, predict(rng, draw, unique, bench.prior.rules).q, PEOPLE)
@@ -63,7 +64,7 @@ def rank_truth(rng: np.random.Generator, bench: Bench, size: Size) -> NDArray[np
     state = start_classes(rng, cells, bench.prior, 1)
     below, ties = np.zeros(len(RANKED), np.int64), np.zeros(len(RANKED), np.int64)
     for sweep in range(size.burn_in + size.draws * size.thin):
-        state = sweep_classes(rng, cells, bench.prior, state)
+        state = sweep_labelled(rng, cells, bench.prior, state)
         if sweep < size.burn_in or (sweep - size.burn_in + 1) % size.thin:
             continue
         risks = predict_risks(rng, bench, cells, state, unique)

@@ -11,11 +11,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from keyhole.sampling import classes
-from keyhole.sampling.classes import sweep_classes
+from keyhole.sampling import shards
 from tests.conftest import seed_from_name
 from tests.oracle.classes_sampler import QUANTITIES
 from tests.statistical.classes_bench import BENCHES, FEW, MOVES, Bench, check_tallies, draw_fresh, draw_moved, lay_out
+from tests.statistical.classes_labels import sweep_labelled
 from tests.statistical.comparison import compare, detectable_distance
 from tests.statistical.long_runs import SCALE, long_seed
 
@@ -64,7 +64,7 @@ def test_moves_keep_the_joint_law(rng, name, step):
 @pytest.mark.parametrize("name", BENCHES)
 def test_sweeps_keep_the_joint_law_at_20_000(name, times):
     seed = long_seed()
-    verdict = check(np.random.default_rng(seed), BENCHES[name], times, sweep_classes, int(LONG_FIRST * SCALE))
+    verdict = check(np.random.default_rng(seed), BENCHES[name], times, sweep_labelled, int(LONG_FIRST * SCALE))
     assert verdict.passed, f"{verdict}, KEYHOLE_SEED={seed}"
 
 
@@ -75,12 +75,12 @@ def test_power():
 
 
 def ignore_rules(rng, cells, prior, state):
-    return sweep_classes(rng, cells, BENCHES["no rules"].prior, state)
+    return sweep_labelled(rng, cells, BENCHES["no rules"].prior, state)
 
 
 def believe_in_more_classes(rng, cells, prior, state):
     """gamma ~ Gamma(4, 1)."""
-    return sweep_classes(rng, cells, prior._replace(weight_concentration=np.array([4.0, 1.0])), state)
+    return sweep_labelled(rng, cells, prior._replace(weight_concentration=np.array([4.0, 1.0])), state)
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("rules", ignore_rules), ("no rules", believe_in_more_classes)])
@@ -96,16 +96,16 @@ def test_shards_may_be_drawn_anywhere(rng, name):
     cells, state = lay_out(bench.draw(rng), bench.start, bool(bench.boxes))
     asked = []
 
-    def count(draw, shards):
-        asked.append(len(shards))
-        return map(draw, shards)
+    def count(work, merge, whole, ends, own, common):
+        asked.append(len(own))
+        return shards.here(work, merge, whole, ends, own, common)
 
     paths = []
-    with patch.object(classes, "SHARD", FEW), ThreadPoolExecutor(2) as pool:
-        for each in (count, pool.map):
+    with patch.object(shards, "SHARD", FEW), ThreadPoolExecutor(2) as pool:
+        for each in (count, shards.on_threads(pool)):
             ours, moved = np.random.default_rng(1), state
             for _ in range(20):
-                moved = sweep_classes(ours, cells, bench.prior, moved, each)
+                moved = sweep_labelled(ours, cells, bench.prior, moved, each)
             paths.append([array for part in moved for array in part])
     assert min(asked) > 1
     assert all(np.array_equal(a, b) for a, b in zip(*paths, strict=True))
@@ -119,7 +119,7 @@ def test_everything_moves(rng, name):
         cells, state = lay_out(bench.draw(rng), bench.start, bool(bench.boxes))
         seen, total = [], set()
         for _ in range(150):
-            state = sweep_classes(rng, cells, bench.prior, state)
+            state = sweep_labelled(rng, cells, bench.prior, state)
             check_tallies(cells, state, bool(bench.boxes))
             profiles = state.profiles
             seen.append(np.concatenate([profiles.weight_concentration, profiles.base_strength, profiles.base_level]))
