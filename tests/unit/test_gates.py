@@ -83,7 +83,7 @@ def test_every_gate_says_what_it_is_for(rng):
     assert decides | guards | shown == set(role)
     limit = {gate.name: gate.limit for gate in gates}
     assert limit["rhat(tau1_expected)"] == RHAT_LIMIT == 1.05
-    assert limit["mcse_mean(tau2)"] == MEAN_LIMIT == 0.075
+    assert limit["mcse_mean(tau2)"] == MEAN_LIMIT == 0.05
     assert limit["mcse_high(tau1)"] == END_LIMIT == 0.15
     assert limit["drift(log_likelihood)"] == DRIFT_LIMIT == 2.5
     assert limit["known(r1)"] == RECORDS_KNOWN == 0.99

@@ -25,7 +25,7 @@ Series = dict[str, Floats]
 Risks = NDArray[np.float32]
 
 RHAT_LIMIT = 1.05
-MEAN_LIMIT = 0.075
+MEAN_LIMIT = 0.05
 """Largest Monte Carlo error of the mean of tau, in predictive standard deviations."""
 
 END_LIMIT = 0.15

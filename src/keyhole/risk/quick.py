@@ -5,12 +5,15 @@ import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from keyhole.diagnostics.gates import is_usable, may_stop
 from keyhole.kernels.state import Integers, Records
 from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
 from keyhole.risk.measures import Risk, summarise_risk
 from keyhole.sampling import Event, Notice, OnProgress, Progress, Trace, run_chains
 from keyhole.sampling.costs import estimate_seconds
+from keyhole.sampling.runner import Enough
 from keyhole.sampling.saved_run import Memory, hold
 from keyhole.settings import Settings, make_settings
 from keyhole.words import duration, interval_words, number
@@ -18,6 +21,9 @@ from keyhole.zeros import Zeros
 
 SHARE = 1.0 / 3.0
 """Most of the time limit that the quick answer may take."""
+
+SWEEPS = 1_000
+"""Most sweeps of the quick answer: on some files `classes` mixes more slowly than `hdp`, which should not wait."""
 
 SHORTEST = 0.1
 """Shortest time limit that there is, in seconds."""
@@ -77,11 +83,13 @@ def find_answer(
 ) -> Answer:
     """Answer by `classes` if the model is `hdp`, then by the model itself unless `quick` or it would take too long."""
 
-    def answer(chosen: Settings, report: OnProgress | None, folder: Path | Memory | None) -> Answer:
+    def answer(
+        chosen: Settings, report: OnProgress | None, folder: Path | Memory | None, enough: Enough = may_stop
+    ) -> Answer:
         clock = time.perf_counter()
         trace = run_chains(
             records, unique_record, population, chosen, zeros, report,
-            executor=executor, checkpoint=folder, resume=resume and folder is not None,
+            executor=executor, checkpoint=folder, resume=resume and folder is not None, enough=enough,
         )  # fmt: skip
         diagnosis = weigh_groups(diagnose(trace), trace, records, zeros)
         risk = summarise_risk(trace, diagnosis.grade)
@@ -92,22 +100,23 @@ def find_answer(
             return answer(settings, on_progress, checkpoint)
         report: OnProgress = on_progress or _ignore
         why = "the quick answer was asked for" if quick else explain_time(records, settings, zeros)
-        # The last answer may use all of the time, and go on later.
-        share, folder = (SHARE, None) if why is None else (1.0, checkpoint)
-        first = answer(make_classes(settings, share), _without_estimate(report) if why is None else report, folder)
         if why is not None:
-            return replace(first, why=why, quick=first)
+            last = answer(make_classes(settings), report, checkpoint)
+            return replace(last, why=why, quick=last)
+        # The model's own verdict comes next, so the quick answer need only be usable.
+        sweeps, limit = min(settings.max_sweeps or SWEEPS, SWEEPS), max(SHARE * settings.time_limit, SHORTEST)
+        brief = make_classes(settings, max_sweeps=sweeps, time_limit=limit)
+        first = answer(brief, _without_estimate(report), None, is_usable)
         report(Notice(describe_quick(first)))
         left = max(settings.time_limit - first.seconds, SHORTEST)
         found = answer(settings.model_copy(update={"time_limit": left}), report, checkpoint)
         return replace(found, settings=settings, quick=first)
 
 
-def make_classes(settings: Settings, share: float) -> Settings:
-    """Return the settings of `classes`, with this share of the time."""
-    kept = ("missing", "chains", "seed", "workers", "scheduler", "target_ess", "max_sweeps")
-    options = {name: getattr(settings, name) for name in kept}
-    return make_settings(model="classes", time_limit=max(share * settings.time_limit, SHORTEST), **options)
+def make_classes(settings: Settings, **options: Any) -> Settings:
+    """Return the settings of `classes`, with these options."""
+    kept = ("missing", "chains", "seed", "workers", "scheduler", "target_ess", "max_sweeps", "time_limit")
+    return make_settings(model="classes", **{name: getattr(settings, name) for name in kept} | options)
 
 
 def explain_time(records: Records, settings: Settings, zeros: Zeros | None) -> str | None:

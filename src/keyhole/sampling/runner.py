@@ -6,6 +6,7 @@ time limit depends on the clock: a look uses the same draws of each chain, howev
 """
 
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,6 +52,10 @@ BLOCK_SECONDS = 0.3
 """Length of a block: a run stops, is saved and reports its progress only between blocks."""
 
 
+Enough = Callable[[Sequence[Gate]], bool]
+"""Whether a run may stop, given its gates: when all are met, or when the result is usable."""
+
+
 @dataclass
 class Run:
     """A run in progress. round: looks at which gates were not met; before: seconds of earlier sessions.
@@ -70,6 +75,7 @@ class Run:
     needed: float = 0.0
     pending: dict[Future[Block | None], ChainHistory] = field(default_factory=dict)
     first_sweeps: list[int] = field(default_factory=list)
+    enough: Enough = may_stop
 
 
 def run_round(run: Run, workers: Workers, wanted: int, beyond: int) -> None:
@@ -164,6 +170,7 @@ def run_chains(
     executor: Executor | None = None,
     checkpoint: Path | Memory | None = None,
     resume: bool = False,
+    enough: Enough = may_stop,
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
     report = on_progress or _ignore
@@ -179,7 +186,7 @@ def run_chains(
     estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST)
     report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
-    run.round, run.before = start.round, start.seconds
+    run.round, run.before, run.enough = start.round, start.seconds, enough
     run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
     token = checkpointer.problem_hash if checkpointer is not None else fingerprint(problem)
     try:
@@ -256,11 +263,11 @@ def run_until_stopped(run: Run, workers: Workers) -> Trace:
         if settings.chains > 1 and look(run, wanted):
             trace = collect(run.chains, problem, settings, "gates", workers.size, wanted, beyond)
             # Cheap gates are checked first.
-            if may_stop(run.gates):
+            if run.enough(run.gates):
                 run.gates += check_ends(trace.laws)
-            if may_stop(run.gates):
+            if run.enough(run.gates):
                 run.gates += check_records(trace.r1, trace.r2)
-            if may_stop(run.gates):
+            if run.enough(run.gates):
                 return trace
         run.needed = wanted * draws_needed(run.gates)
         stopped = "sweeps" if wanted == most else "time" if run.clock.over else None
@@ -273,7 +280,7 @@ def look(run: Run, draws: int) -> bool:
     """Check the gates that are cheap; return whether they are met."""
     kept, discarded = split_quantities(run.chains, draws)
     run.gates = check_series(kept, discarded, run.settings.target_ess)
-    return may_stop(run.gates)
+    return run.enough(run.gates)
 
 
 def split_quantities(chains: list[ChainHistory], draws: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
