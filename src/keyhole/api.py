@@ -12,12 +12,13 @@ from typing import Any, Literal, SupportsIndex, Unpack, cast
 import numpy as np
 
 from keyhole.data import Microdata, SourceOptions, count_records, encode, read_codebook, read_microdata
+from keyhole.data.strata import add_strata, check_design, make_strata
 from keyhole.errors import InputError, RulesError, SettingsError, Stopped, warn_not_converged
 from keyhole.files import sha256
 from keyhole.progress import notebook_progress
 from keyhole.results.assessment import Assessment, name_library
 from keyhole.results.folder import make_manifest
-from keyhole.results.restored import list_boxes
+from keyhole.results.restored import describe_strata, list_boxes
 from keyhole.risk import check_fit, check_half
 from keyhole.risk.measures import find_certain, make_certain
 from keyhole.risk.quick import Answer, find_answer
@@ -35,7 +36,15 @@ from keyhole.summary import (
     make_summary,
     refuse_taken_names,
 )
-from keyhole.zeros import RuleSource, Zeros, describe_contradictions, find_contradictions, read_zeros, rule_text
+from keyhole.zeros import (
+    RuleSource,
+    Zeros,
+    add_levels,
+    describe_contradictions,
+    find_contradictions,
+    read_zeros,
+    rule_text,
+)
 
 
 def population_size(population: int | None, fraction: float | None, records: int) -> int:
@@ -113,6 +122,9 @@ def assess(
     *,
     weight: str | None = None,
     household: str | None = None,
+    strata: str | Sequence[str] = (),
+    strata_sizes: Any = None,
+    weight_classes: int | None = None,
     drop_contradictions: bool = False,
     self_check: bool = False,
     quick: bool = False,
@@ -144,7 +156,7 @@ def assess(
         Key variables: the columns that an intruder could know, as a list or separated by commas.
     population, fraction
         Size of the population from which the records are a simple random sample, or the sampling fraction. Give one of
-        them, or `weight`.
+        them, `weight`, or `strata` with their sizes.
     codebook
         Path, or mapping from keys to the categories that exist, in order.
     zeros
@@ -154,6 +166,13 @@ def assess(
         Column of survey weights; the population is their sum unless it is given.
     household
         Column that identifies households, whose risk is then reported too.
+    strata
+        Columns within whose values people were drawn at random, such as the region; they need not be keys. The number
+        of people in each is needed, as `strata_sizes` or by `weight`.
+    strata_sizes
+        Path of a table, or a dataframe, with the columns of `strata` and N, the people in each stratum.
+    weight_classes
+        Take records with similar weights as strata: the number of classes to make of `weight`.
     drop_contradictions
         Leave out records that contradict `zeros` instead of refusing the rules.
     self_check
@@ -214,9 +233,12 @@ def assess(
     if kept is not None:
         refuse_unfinished(kept, resume or overwrite)
     reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
+    columns = (strata,) if isinstance(strata, str) else tuple(strata)
+    check_design(columns, strata_sizes, weight, weight_classes, fraction)
     microdata = read_microdata(
-        source, keys, codebook, allow_identifier, chosen.missing, reading, weight=weight, household=household
-    )
+        source, keys, codebook, allow_identifier, chosen.missing, reading,
+        weight=weight, household=household, strata=columns, weight_classes=weight_classes,
+    )  # fmt: skip
     if with_keys:
         refuse_taken_names(microdata)
     design = Design(weight, household, microdata.extra)
@@ -225,17 +247,24 @@ def assess(
     left_out = 0
     if rules is not None:
         microdata, left_out = settle_contradictions(rules, microdata, drop_contradictions)
-    population, fraction = design.population(given := population, fraction, microdata.row_used)
+    given = population
+    found_strata = make_strata(microdata, columns, strata_sizes, weight, weight_classes, population)
+    if found_strata is not None:
+        population = found_strata.population
+    population, fraction = design.population(population, fraction, microdata.row_used)
     people = population_size(population, fraction, microdata.records)
     counts = count_records(microdata.cells, microdata.cell)
     reason = find_certain(counts, people)
     answer: Answer | None = None
+    several = found_strata if found_strata is not None and found_strata.matters else None
     if reason is not None:
         trace, fit, half = None, None, None
         risk, diagnosis = make_certain(counts, reason)
         draws = {name: np.full((1, 1), float(len(counts.unique_record))) for name in ("tau1", "tau2")}
     else:
-        records = encode(microdata)
+        records, free = add_strata(encode(microdata), several), rules
+        if several is not None and rules is not None:
+            free = add_levels(rules, several.further_levels)
         if not resume:
             MEMORY.clear()
         try:
@@ -244,27 +273,29 @@ def assess(
                 counts.unique_record,
                 people,
                 chosen,
-                rules,
+                free,
                 on_progress,
                 quick=quick,
                 executor=executor,
                 checkpoint=kept or MEMORY,
                 resume=resume,
+                strata=several,
             )
         except Stopped as stopped:
             stopped.in_memory = kept is None and MEMORY.run is not None
             raise
         trace, diagnosis, risk = answer.trace, answer.diagnosis, answer.risk
         names = [variable.name for variable in microdata.variables]
-        fit = check_fit(trace, records, names, answer.settings, rules)
-        half = check_half(records, answer.settings, rules, on_progress) if self_check else None
+        further = [] if several is None else [name for name in several.columns if name not in names]
+        fit = check_fit(trace, records, [*names, " and ".join(further)], answer.settings, free, len(names))
+        half = check_half(encode(microdata), answer.settings, rules, on_progress) if self_check else None
         draws = dict(trace.quantities)
     asked = time.perf_counter()
     posterior = Posterior(
         microdata, rules, people - microdata.records, () if trace is None else trace.draws,
-        chosen.seed, chosen.workers, diagnosis.grade,
+        chosen.seed, chosen.workers, diagnosis.grade, several,
     )  # fmt: skip
-    explained = explain_risk(posterior, counts, risk, trace, design, given != population)
+    explained = explain_risk(posterior, counts, risk, trace, design, given != population, found_strata)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
     seconds["attribution"] = time.perf_counter() - asked
@@ -283,7 +314,7 @@ def assess(
             microdata, people, chosen, None if zeros is None else fingerprint_rules(zeros), started, seconds
         )
         | {
-            "design": {"weight": weight, "household": household},
+            "design": {"weight": weight, "household": household, **describe_strata(several)},
             "asked": {
                 "file": name_of(source),
                 "query": query,
@@ -292,6 +323,9 @@ def assess(
                 "fraction": fraction if given is None and weight is None else None,
                 "codebook": name_of(codebook),
                 "zeros": name_of(zeros),
+                "strata": list(columns),
+                "strata_sizes": name_of(strata_sizes),
+                "weight_classes": weight_classes,
                 "allow_identifier": list(allow_identifier),
                 "na": None if na is None else list(na),
                 "drop_contradictions": drop_contradictions,

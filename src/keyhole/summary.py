@@ -18,6 +18,7 @@ from keyhole.classical import make_sample
 from keyhole.classical.catalogue import Comparator, estimate_quickly
 from keyhole.data import CellCounts, Microdata
 from keyhole.data.design import ExtraColumns, Weights, describe_weights, population_from_weights
+from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import Gate
 from keyhole.diagnostics.groups import Group
 from keyhole.diagnostics.laws import Estimate, Interval
@@ -32,8 +33,27 @@ from keyhole.risk.release import Posterior
 from keyhole.risk.stacking import Stacking
 from keyhole.sampling import Trace
 from keyhole.settings import Settings
+from keyhole.words import enumerate_words
 from keyhole.zeros import Zeros
 from keyhole.zeros.boxes import fixed_variables
+
+
+class DesignBlock(ReadableModel):
+    """How the records were drawn, as assumed.
+
+    kind: srs, a simple random sample; strata; weight-classes, classes of similar weights in place of strata.
+    sizes: whether the people of the strata come from a file or from weights; columns: those that define the strata.
+    fractions: the smallest and the largest sampling fraction of a stratum; cv_within: of the weights within strata.
+    assumes: what was assumed, in words.
+    """
+
+    kind: Literal["srs", "strata", "weight-classes"]
+    strata: int
+    sizes: Literal["file", "weights"] | None
+    columns: list[str]
+    fractions: tuple[float, float] | None
+    cv_within: float | None
+    assumes: str
 
 
 class SettingsBlock(Settings, ReadableModel):
@@ -165,6 +185,7 @@ class Summary(ReadableModel):
     version: str
     settings: SettingsBlock
     input: InputBlock
+    design: DesignBlock
     zeros: ZerosBlock | None
     model: ModelBlock
     tau1: Measure
@@ -203,6 +224,7 @@ class Design:
 class Explanation:
     """Blocks of the summary; unique_columns, record_columns: of records.csv, for uniques and for records."""
 
+    design: DesignBlock
     attribution: Attribution
     thresholds: list[Threshold]
     weights: Weights | None
@@ -213,24 +235,36 @@ class Explanation:
 
 
 def explain_risk(
-    posterior: Posterior, counts: CellCounts, risk: Risk, trace: Trace | None, design: Design, summed: bool
+    posterior: Posterior,
+    counts: CellCounts,
+    risk: Risk,
+    trace: Trace | None,
+    design: Design,
+    summed: bool,
+    strata: Strata | None = None,
 ) -> Explanation:
-    """Say which variables, categories and records carry the risk; summed: the population is the sum of weights."""
+    """Say which variables, categories and records carry the risk; summed: the population is the sum of weights.
+
+    strata: also if there is only one, unlike those of the posterior.
+    """
     used = posterior.microdata.row_used
     columns: dict[str, NDArray[Any]] = {}
     weights = None if design.columns.weight is None else design.columns.weight[used]
     weights_block, households, comparators = None, None, None
     if design.weight is not None and weights is not None:
-        weights_block = describe_weights(weights, design.weight, summed)
+        weights_block = describe_weights(weights, design.weight, summed, strata is not None)
     if trace is not None:
         people = posterior.n_unseen + posterior.microdata.records
-        comparators = estimate_quickly(make_sample(posterior.microdata, people, posterior.zeros, weights, counts))
+        represented = weights if strata is None else (strata.people / strata.records)[strata.of_record]
+        sample = make_sample(posterior.microdata, people, posterior.zeros, represented, counts)
+        comparators = estimate_quickly(sample, posterior.strata is not None)
     if design.household is not None and design.columns.household is not None:
         # Households of which no row is used do not count.
         _, household = np.unique(design.columns.household[used], return_inverse=True)
         members = household.reshape(-1).astype(np.int64)
         households, columns = find_household_risk(design.household, members, counts.unique_record, risk, trace)
     return Explanation(
+        describe_design(strata),
         attribute_risk(posterior, counts.unique_record, risk, trace),
         describe_thresholds(risk),
         weights_block,
@@ -238,6 +272,33 @@ def explain_risk(
         comparators,
         unique_columns={"rank": rank_uniques(risk)},
         record_columns=columns,
+    )
+
+
+def describe_design(strata: Strata | None) -> DesignBlock:
+    """Say how the records are assumed to be drawn."""
+    assumes = "the records are a simple random sample of the population, one record per person"
+    if strata is None:
+        return DesignBlock(
+            kind="srs", strata=1, sizes=None, columns=[], fractions=None, cv_within=None, assumes=assumes
+        )
+    fractions = strata.records / strata.people
+    if strata.matters:
+        number, columns = f"{len(strata.people):,}", enumerate_words(list(strata.columns))
+        where = f"{number} strata of {columns}"
+        if strata.kind == "weight-classes":
+            where = f"{number} classes of similar weights ({columns}), which stand for strata"
+        assumes = f"the records are drawn at random within the {where}, one record per person"
+        if strata.sizes == "weights":
+            assumes += "; the people of each are the sum of its weights, an estimate that is taken as exact"
+    return DesignBlock(
+        kind=strata.kind,
+        strata=len(strata.people),
+        sizes=strata.sizes,
+        columns=list(strata.columns),
+        fractions=(float(fractions.min()), float(fractions.max())),
+        cv_within=strata.cv_within,
+        assumes=assumes,
     )
 
 
@@ -362,6 +423,7 @@ def make_summary(
         version=__version__,
         settings=SettingsBlock(**settings.model_dump(exclude={"workers", "scheduler"})),
         input=source,
+        design=explained.design,
         zeros=zeros,
         model=describe_model(settings, answer),
         tau1=risk.tau1,

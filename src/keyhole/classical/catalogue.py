@@ -27,13 +27,15 @@ class Entry:
     """One estimator.
 
     function: its module and function; quick: the function for the same risks without details, if those are costly.
-    assumes: its assumptions in one line; follows_rules: whether it takes impossible cells into account.
+    assumes: its assumptions in one line; follows_rules: whether it takes impossible cells into account; weighs: whether
+    it uses survey weights.
     """
 
     function: str
     assumes: str
     reference: str
     follows_rules: bool = False
+    weighs: bool = False
     quick: str | None = None
 
 
@@ -61,6 +63,7 @@ CLASSICAL = {
         "individual.estimate_individual",
         "population count negative binomial given the sample count; every sample unique alike",
         "Benedetti and Franconi (1998), NTTS; sdcMicro measure_risk, mu-ARGUS",
+        weighs=True,
     ),
     "pitman": Entry(
         "pitman.estimate_pitman",
@@ -110,8 +113,11 @@ class Comparator(Readable):
     reference: str
 
 
-def estimate_quickly(sample: Sample) -> list[Comparator]:
-    """Return the block `comparators` of summary.json: the estimates of each quick estimator, or its error."""
+def estimate_quickly(sample: Sample, strata: bool = False) -> list[Comparator]:
+    """Return the block `comparators` of summary.json: the estimates of each quick estimator, or its error.
+
+    strata: whether people were drawn by strata, which only weights tell an estimator.
+    """
     comparators = []
     for name in QUICK:
         found, error = Estimate(None, None), None
@@ -121,9 +127,8 @@ def estimate_quickly(sample: Sample) -> list[Comparator]:
         except EstimatorError as reason:
             error = str(reason)
         entry = CLASSICAL[name]
-        comparators.append(
-            Comparator(name, Guess(found.tau1), Guess(found.tau2), error, entry.assumes, entry.reference)
-        )
+        assumes = f"{entry.assumes}; strata ignored" if strata and not entry.weighs else entry.assumes
+        comparators.append(Comparator(name, Guess(found.tau1), Guess(found.tau2), error, assumes, entry.reference))
     return comparators
 
 

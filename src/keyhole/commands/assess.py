@@ -69,6 +69,7 @@ def crossed(gates: Iterable[ReleaseGate], summary: Mapping[str, Any]) -> list[st
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @add(flags.KEYS, flags.POPULATION, flags.FRACTION)
 @click.option("--weight", metavar="W", help="Column of survey weights; N defaults to their sum.")
+@add(*flags.STRATA)
 @click.option("--household", metavar="ID", help="Column that identifies households; adds their risk.")
 @add(flags.CODEBOOK, flags.ZEROS, flags.DROP)
 @click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it predicts the whole.")
@@ -124,8 +125,8 @@ def command(
     """
     population, fraction = drop_overruled(click.get_current_context(), "population", "fraction")
     sizes = (population is not None) + (fraction is not None)
-    if sizes > 1 or (sizes == 0 and options["weight"] is None):
-        raise click.UsageError("give one of --population N and --fraction F, or --weight W.")
+    if sizes > 1 or (sizes == 0 and options["weight"] is None and not options["strata"]):
+        raise click.UsageError("give one of --population N and --fraction F, or --weight W, or --strata with sizes.")
     gates = parse_gates(fail_above)
     source = choose_source(file, url, options["query"])
     folder = out if out is not None else default_folder(source, ".keyhole")

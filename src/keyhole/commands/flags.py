@@ -61,6 +61,20 @@ def read_bands(context: click.Context, parameter: click.Parameter, values: tuple
     return bands or None
 
 
+STRATA = (
+    click.option(
+        "--strata", multiple=True, metavar="COL", help="Column within whose values people were drawn. May be repeated."
+    ),
+    click.option(
+        "--strata-sizes",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Table with the columns of the strata and N, the people in each; else sums of --weight.",
+    ),
+    click.option(
+        "--weight-classes", type=int, metavar="K", help="Take K classes of similar weights (--weight) as strata."
+    ),
+)
 DATABASE = (
     click.option("--url", metavar="URL", help="Read a database in place of FILE, for instance sqlite:///survey.db."),
     click.option("--query", metavar="SQL", help="With --url: the rows to read, for instance 'SELECT * FROM people'."),

@@ -190,7 +190,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         found.append(("Weights", _weights(summary.weights)))
     found += [
         ("Impossible combinations", _zeros(summary.zeros)),
-        ("Assumed", f"records are a simple random sample, one record per person; {_blank(source)}"),
+        ("Assumed", f"{summary.design.assumes}; {_blank(source)}"),
         ("Model", _model(summary.model)),
         *([("Quick answer", _quick(summary.quick))] if summary.quick is not None and not summary.model.why else []),
         ("Stopping", _stopping(summary.settings)),

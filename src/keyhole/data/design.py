@@ -1,5 +1,6 @@
 """Columns of the survey design: weights, whose sum is the population size, and households."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +40,8 @@ class Weights(Readable):
     warning: str | None
 
 
-def describe_weights(weight: NDArray[np.float64], column: str, gave_population: bool) -> Weights:
-    """Say how unequal the weights are, and what that means."""
+def describe_weights(weight: NDArray[np.float64], column: str, gave_population: bool, stratified: bool) -> Weights:
+    """Say how unequal the weights are, and what that means unless strata account for it."""
     cv = float(weight.std() / weight.mean())
     ratio = float(weight.max() / weight.min())
     effective = len(weight) / (1.0 + cv * cv)
@@ -53,11 +54,12 @@ def describe_weights(weight: NDArray[np.float64], column: str, gave_population: 
         effective_sample_size=effective,
         ratio=ratio,
         warning=None
-        if ratio < EQUAL
+        if ratio < EQUAL or stratified
         else (
             f"Weights are unequal: the largest is {ratio:,.3g} times the smallest, CV {cv:.2f}; the effective size of "
             f"{len(weight):,} records is {effective:,.0f}. A simple random sample is assumed, so risks may be too low "
-            "for records with small weights and too high for those with large ones."
+            "for records with small weights and too high for those with large ones. Say how they were drawn with "
+            "`strata`, or take similar weights as strata with `weight_classes` 5."
         ),
     )
 
@@ -70,12 +72,16 @@ class ExtraColumns:
     household: NDArray[np.int64] | None = None
 
 
-def name_extra_columns(weight: str | None, household: str | None, options: SourceOptions) -> list[str]:
-    """Return the columns to read beside the keys."""
+def name_extra_columns(
+    weight: str | None, household: str | None, options: SourceOptions, strata: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns to read beside the keys and the columns of the strata."""
     names = list(dict.fromkeys(name for name in (weight, household) if name is not None))
     if names and options.count_column is not None:
         option = "`count_cells`" if options.count_cells else "`count`"
         raise InputError(f"{option} goes with neither `weight` nor `household`: a row represents several records.")
+    if strata and options.count_cells:
+        raise InputError("`count_cells` does not go with `strata`: let the query count the records, and use `count`.")
     return names
 
 

@@ -19,6 +19,7 @@ from keyhole.data.columns import SourceOptions, check_keys
 from keyhole.data.design import check_extra_columns, name_extra_columns
 from keyhole.data.na import blank_keys
 from keyhole.data.source import read_table
+from keyhole.data.strata import class_weights, code_strata
 from keyhole.data.variables import Microdata, Table, Variable
 from keyhole.errors import CodebookError, InputError
 
@@ -37,13 +38,16 @@ def read_microdata(
     *,
     weight: str | None = None,
     household: str | None = None,
+    strata: Sequence[str] = (),
+    weight_classes: int | None = None,
 ) -> Microdata:
     """Read a file of any known format, a dataframe of any library, or (with options.query) a database.
 
     allow_identifier: keys to accept although nearly all their values differ.
     missing: blanks are the last category of their key (category), their record is dropped (drop), or they are encoded
     as -1 and only records without any answer are dropped (model).
-    weight, household: further columns to read, for `Microdata.extra`.
+    weight, household: further columns to read, for `Microdata.extra`; strata, weight_classes: columns of strata, or how
+    many classes of weights to make, for `Microdata.strata_columns`.
     """
     names = check_keys(keys)
     for name in set(allow_identifier) - set(names):
@@ -53,7 +57,8 @@ def read_microdata(
     bands = read_bands(options.bands)
     book = read_codebook(codebook)
     # Keys and other columns are read together, since a query without ORDER BY may return another order next time.
-    others = name_extra_columns(weight, household, options)
+    further = [name for name in strata if name not in names]
+    others = [*name_extra_columns(weight, household, options, strata), *further]
     others += [] if options.count_column is None else [options.count_column]
     table = read_table(source, list(dict.fromkeys([*names, *others])), options, keys=names)
     row_records = None
@@ -86,6 +91,10 @@ def read_microdata(
         counted = used[rows]  # cells without a record do not occur
         cells, cell = find_cells([code[counted] for _, code in kept], int(counted.sum()))
         cell = np.repeat(cell, row_records[rows[counted]])
+    extra = check_extra_columns(table.frame, table.where, weight, household)
+    columns = {name: code_strata(table.frame[name], table.where) for name in further}
+    if weight_classes is not None and weight is not None and extra.weight is not None:
+        columns[weight] = class_weights(extra.weight, weight, weight_classes)
     dropped = len(present) - len(rows) if row_records is None else int(row_records[~present].sum())
     content = json.dumps([[variable.name, variable.categories] for variable, _ in encoded]).encode()
     microdata = Microdata(
@@ -98,7 +107,8 @@ def read_microdata(
         fingerprint=table.fingerprint or _hash_records(content, cells, cell),
         ignored_variables=constant,
         row_records=row_records,
-        extra=check_extra_columns(table.frame, table.where, weight, household),
+        extra=extra,
+        strata_columns=columns,
         reading={
             "count": COUNT_CELLS if options.count_cells else options.count,
             "bands": {name: entry.text for name, entry in bands.items()},

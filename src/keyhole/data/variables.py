@@ -66,6 +66,7 @@ class Microdata:
     row_records: int64 (rows,), the number of records of each row of a table of cells; None: one each.
     reading: how the source was read (bands, count, user_missing, dropped), for summary and manifest.
     extra: weights and households of all input rows.
+    strata_columns: columns of strata that are no keys, by name: their categories, and the one of each input row.
     """
 
     variables: tuple[Variable, ...]
@@ -79,6 +80,7 @@ class Microdata:
     row_records: NDArray[np.int64] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     extra: ExtraColumns = field(default_factory=ExtraColumns)
+    strata_columns: Mapping[str, tuple[Variable, NDArray[np.int32]]] = field(default_factory=dict)
 
     @property
     def levels(self) -> tuple[int, ...]:

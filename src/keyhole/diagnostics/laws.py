@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from keyhole.diagnostics.series import monte_carlo_error
 from keyhole.kernels.risk import fill_law
 from keyhole.kernels.state import Floats
+from keyhole.kernels.strata import fill_strata_law
 from keyhole.readable import Readable
 
 LEVEL = 0.95
@@ -167,16 +168,22 @@ def count_laws(chains: int, uniques: int, variance: float) -> int:
 
 
 def law_of_uniques(
-    r1: NDArray[np.floating], r2: NDArray[np.floating], people: int, variance: Floats, sure: bool = False
+    r1: NDArray[np.floating], r2: NDArray[np.floating], people: int | None, variance: Floats, sure: bool = False
 ) -> Law:
-    """Return the law of tau1 from the risks (chain, draw, unique); sure: they are those of one simulated population."""
+    """Return the law of tau1 from the risks (chain, draw, unique) and its variance given the draw (chain, draw).
+
+    people: M, or None with strata; sure: the risks are those of one simulated population.
+    """
     chains, draws, uniques = r1.shape
     buffer = np.zeros(uniques + 1)
     found: list[tuple[int, Floats]] = []
     for chain in range(chains):
         for draw in range(draws):
             a, b = r1[chain, draw].astype(np.float64), r2[chain, draw].astype(np.float64)
-            first, last = fill_law(a, b, max(people, 1), buffer)
+            if people is None:
+                first, last = fill_strata_law(a, float(variance[chain, draw]), buffer)
+            else:
+                first, last = fill_law(a, b, max(people, 1), buffer)
             found.append((first, np.cumsum(buffer[first:last])))
     low, high = min(first for first, _ in found), max(first + len(law) for first, law in found)
     below = np.ones((chains * draws, high - low))

@@ -117,13 +117,13 @@ def find_variances(r1, r2, people):
     return max(variance1 - with1 * with1 / people, 0.0), max(variance2 - with2 * with2 / people, 0.0)
 
 
-@kernel
-def fill_law(r1, r2, people, law):
-    """Write P(tau1 = t | draw) to law[t]; it is positive for first <= t < last. Return first and last."""
+@inner
+def convolve(r1, law):
+    """Write the distribution of a sum of independent indicators; return its first and last value, mean and variance."""
     law[:] = 0.0
     law[0] = 1.0
     first, last = 0, 0
-    mean, variance, together = 0.0, 0.0, 0.0
+    mean, variance = 0.0, 0.0
     for c in range(r1.shape[0]):
         yes = r1[c]
         if yes <= NEGLIGIBLE:
@@ -141,13 +141,31 @@ def fill_law(r1, r2, people, law):
             last -= 1
         mean += yes
         variance += yes * no
-        together += expected_others(yes, r2[c], people) * yes
-    left = variance * people - together * together
+    return first, last, mean, variance
+
+
+@inner
+def tilt(law, first, last, mean, factor, divisor):
+    """Multiply a distribution by exp(-(t - mean)^2 factor^2 / (2 divisor)), and divide it by its sum."""
     total = 0.0
     for t in range(first, last + 1):
-        if left > 0.0 and variance > 0.0:
-            law[t] *= math.exp(-0.5 * (t - mean) ** 2 * together * together / (variance * left))
+        law[t] *= math.exp(-0.5 * (t - mean) ** 2 * factor * factor / divisor)
         total += law[t]
     for t in range(first, last + 1):
         law[t] /= total
+
+
+@kernel
+def fill_law(r1, r2, people, law):
+    """Write P(tau1 = t | draw) to law[t]; it is positive for first <= t < last. Return first and last."""
+    first, last, mean, variance = convolve(r1, law)
+    together = 0.0
+    for c in range(r1.shape[0]):
+        if r1[c] > NEGLIGIBLE:
+            together += expected_others(r1[c], r2[c], people) * r1[c]
+    left = variance * people - together * together
+    if left > 0.0 and variance > 0.0:
+        tilt(law, first, last, mean, together, variance * left)
+    else:
+        tilt(law, first, last, mean, 0.0, 1.0)
     return first, last + 1

@@ -50,6 +50,10 @@ class Asked:
             words += _flag(name, asked.get(name))
         for name in DESIGN:
             words += _flag(name, self._manifest.get("design", {}).get(name))
+        for column in asked.get("strata") or ():
+            words += _flag("strata", column)
+        for name in ("strata_sizes", "weight_classes"):
+            words += _flag(name, asked.get(name))
         words += [f"--{name.replace('_', '-')}" for name in BARE if asked.get(name)]
         for name, field in Settings.model_fields.items():
             if name != "time_limit" and settings.get(name, field.default) != field.default:

@@ -157,7 +157,7 @@ def _moment(manifest: Mapping[str, Any]) -> str:
 
 def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
     assumed = [
-        "The records are a simple random sample of the population, one record per person.",
+        f"{_sentence(summary)}.",
         "An intruder knows the keys of a person exactly as they are in the file, and no other variable of it. If some "
         "keys are wrong or out of date, the real risk is lower.",
         "An intruder does not know who is in the sample. Anyone who knows that a person took part can identify that "
@@ -168,7 +168,7 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
         "against the model, not proof.",
     ]
     weights = summary.get("weights")
-    if weights and not weights.get("equal", False):
+    if summary["design"]["kind"] == "srs" and weights and not weights.get("equal", False):
         assumed[0] = (
             "The records were treated as a simple random sample, but the file has unequal survey weights. The risk of "
             "records with small weights is therefore understated."
@@ -179,6 +179,11 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
     if summary["model"]["prior"] == "paper":
         assumed.append("The prior of the article was used. It allows few profiles and tends to overstate the risk.")
     return tuple(assumed)
+
+
+def _sentence(summary: Mapping[str, Any]) -> str:
+    text: str = summary["design"]["assumes"]
+    return text[0].upper() + text[1:]
 
 
 def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: Kind) -> tuple[tuple[str, str], ...]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from keyhole.data import Microdata, SourceOptions, Variable, find_cells, read_microdata
 from keyhole.data.columns import COUNTED
 from keyhole.data.microdata import COUNT_CELLS
+from keyhole.data.strata import Strata, number_strata
 from keyhole.errors import CodebookError, InputError, OutputError
 from keyhole.risk.release import Posterior
 from keyhole.sampling.predict import make_draw
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 KEYS = "keys.parquet"
 """The encoded keys of the records, kept on request."""
+
+STRATUM = "keyhole_stratum "
+"""What the names of columns of strata begin with in this file, since they may be called like keys."""
 
 
 def fingerprint_codes(microdata: Microdata) -> str:
@@ -50,6 +54,8 @@ def write_keys(microdata: Microdata, path: Path) -> None:
         codes = np.zeros(microdata.rows, np.int32)
         codes[rows] = microdata.cells[microdata.cell[first], j]
         columns[variable.name] = pl.Series(codes).set(pl.Series(~microdata.row_used), None)
+    for name, (_, codes) in microdata.strata_columns.items():
+        columns[f"{STRATUM}{name}"] = pl.Series(codes)
     if microdata.row_records is not None:
         columns[COUNTED] = pl.Series(microdata.row_records)
     pl.DataFrame(columns).write_parquet(path)
@@ -65,6 +71,12 @@ def read_keys(assessment: "Assessment", path: Path) -> Microdata:
     columns = [frame[variable.name].filter(pl.Series(used)).to_numpy() for variable in variables]
     columns = columns if times is None else [np.repeat(column, times) for column in columns]
     cells, cell = find_cells(columns, int(used.sum() if times is None else times.sum()))
+    strata = {}
+    for name in frame.columns:
+        if name.startswith(STRATUM):
+            codes = frame[name].to_numpy()
+            numbers = tuple(str(x) for x in range(int(codes.max(initial=0)) + 1))
+            strata[name.removeprefix(STRATUM)] = Variable(name, numbers), codes
     microdata = Microdata(
         variables=variables,
         cells=cells,
@@ -75,6 +87,7 @@ def read_keys(assessment: "Assessment", path: Path) -> Microdata:
         fingerprint=assessment.manifest["input"]["sha256"],
         row_records=row_records,
         reading={"count": assessment.manifest["input"]["count"]},
+        strata_columns=strata,
     )
     if fingerprint_codes(microdata) != assessment.manifest["input"]["codes"]:
         raise OutputError(f"{path} is not as it was written: run the assessment again.")
@@ -101,8 +114,9 @@ def read_again(assessment: "Assessment", data: Any) -> Microdata:
     other = InputError(
         f"{where} does not hold the records of this result: give the data that it was made from, as they were."
     )
+    strata = design_of_strata(assessment)
     try:
-        found = read_microdata(data, names, book, names, missing, options)
+        found = read_microdata(data, names, book, names, missing, options, **strata)
     except CodebookError:
         raise other from None
     used = _used(assessment)
@@ -119,15 +133,46 @@ def read_again(assessment: "Assessment", data: Any) -> Microdata:
 def restore_posterior(assessment: "Assessment", microdata: Microdata) -> Posterior:
     """Return what evaluating a coarser release needs, as the run had it."""
     settings = assessment.manifest["settings"]
+    strata = restore_strata(assessment, microdata)
+    further = 0 if strata is None or not strata.further_levels else 1
     return Posterior(
         microdata,
         _restore_zeros(assessment.boxes, microdata),
         assessment.manifest["population"] - microdata.records,
-        _restore_draws(assessment.profiles, assessment.summary.model.name != "hdp", len(microdata.variables)),
+        _restore_draws(assessment.profiles, assessment.summary.model.name != "hdp", len(microdata.variables) + further),
         settings["seed"],
         settings["workers"],
         assessment.grade,
+        strata,
     )
+
+
+def describe_strata(strata: Strata | None) -> dict[str, Any]:
+    """Return what manifest.json holds of the strata: their columns and the people in each, in their order."""
+    if strata is None:
+        return {}
+    return {"strata": {"kind": strata.kind, "columns": list(strata.columns), "people": strata.people.tolist()}}
+
+
+def design_of_strata(assessment: "Assessment") -> dict[str, Any]:
+    """Return the options with which the columns of the strata are read again."""
+    about = assessment.manifest["design"].get("strata")
+    if about is None:
+        return {}
+    if about["kind"] == "strata":
+        return {"strata": about["columns"]}
+    return {"weight": about["columns"][0], "weight_classes": assessment.manifest["asked"]["weight_classes"]}
+
+
+def restore_strata(assessment: "Assessment", microdata: Microdata) -> Strata | None:
+    """Return the strata of the run; their order follows from the records."""
+    about = assessment.manifest["design"].get("strata")
+    if about is None:
+        return None
+    strata, _ = number_strata(microdata, about["columns"], about["kind"])
+    if len(strata.people) != len(about["people"]):
+        raise InputError("the strata of the data are not those of this result: give the data as they were.")
+    return replace(strata, people=np.array(about["people"], np.int64))
 
 
 def list_boxes(zeros: Zeros | None) -> dict[str, NDArray[np.uint8]]:

@@ -118,9 +118,17 @@ class Fit(Readable):
 
 
 def check_fit(
-    trace: Trace, records: Records, names: Sequence[str], settings: Settings, zeros: Zeros | None = None
+    trace: Trace,
+    records: Records,
+    names: Sequence[str],
+    settings: Settings,
+    zeros: Zeros | None = None,
+    keys: int | None = None,
 ) -> Fit:
-    """Simulate files from stored draws and compare the file with them."""
+    """Simulate files from stored draws and compare the file with them.
+
+    keys: how many of the variables are keys, if not all; the cells that are counted are those of the keys.
+    """
     start = records.level_start[:-1].astype(np.int32)
     file = np.where(records.level >= 0, records.level - start, np.int32(-1)).astype(np.int32)
     levels = tuple(int(size) for size in np.diff(records.level_start))
@@ -129,11 +137,11 @@ def check_fit(
     counts, distances, unseen = [], [], []
     places = np.resize(subset, max(min(OTHERS * len(subset), MARGIN_RECORDS), len(subset)))
     for drawn, others in draw_replicates(trace, records, places, settings, zeros):
-        counts.append(count_sizes(drawn))
+        counts.append(count_sizes(drawn[:, :keys]))
         distance, new = compare_margins((file[subset], drawn[subset]), others, pairs, levels)
         distances.append(distance)
         unseen.append(new)
-    observed, predicted = count_sizes(file), np.array(counts)
+    observed, predicted = count_sizes(file[:, :keys]), np.array(counts)
     uniques, doubles, triples, distinct = (check_count(observed[x], predicted[:, x]) for x in range(4))
     two_way = check_distances(np.array(distances), [(names[a], names[b]) for a, b in pairs])
     pairs_check = check_unseen(np.array(unseen))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import is_usable, may_stop
 from keyhole.kernels.state import Integers, Records
 from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
@@ -80,6 +81,7 @@ def find_answer(
     executor: Executor | None = None,
     checkpoint: Path | Memory | None = None,
     resume: bool = False,
+    strata: Strata | None = None,
 ) -> Answer:
     """Answer by `classes` if the model is `hdp`, then by the model itself unless `quick` or it would take too long."""
 
@@ -90,6 +92,7 @@ def find_answer(
         trace = run_chains(
             records, unique_record, population, chosen, zeros, report,
             executor=executor, checkpoint=folder, resume=resume and folder is not None, enough=enough,
+            strata=strata,
         )  # fmt: skip
         diagnosis = weigh_groups(diagnose(trace), trace, records, zeros)
         risk = summarise_risk(trace, diagnosis.grade)
@@ -99,7 +102,7 @@ def find_answer(
         if settings.model != "hdp":
             return answer(settings, on_progress, checkpoint)
         report: OnProgress = on_progress or _ignore
-        why = "the quick answer was asked for" if quick else explain_time(records, settings, zeros)
+        why = "the quick answer was asked for" if quick else explain_time(records, settings, zeros, strata)
         if why is not None:
             last = answer(make_classes(settings), report, checkpoint)
             return replace(last, why=why, quick=last)
@@ -119,10 +122,12 @@ def make_classes(settings: Settings, **options: Any) -> Settings:
     return make_settings(model="classes", **{name: getattr(settings, name) for name in kept} | options)
 
 
-def explain_time(records: Records, settings: Settings, zeros: Zeros | None) -> str | None:
+def explain_time(records: Records, settings: Settings, zeros: Zeros | None, strata: Strata | None = None) -> str | None:
     """Return why the model would take too long, or None; from sizes alone, never from the clock."""
     n, variables = records.level.shape
-    seconds = estimate_seconds(n, variables, settings, zeros is not None)
+    seconds = estimate_seconds(
+        n, variables, settings, zeros is not None, 0 if strata is None else strata.further_levels
+    )
     if seconds <= AFFORDABLE:
         return None
     return (

@@ -17,9 +17,11 @@ import numpy as np
 
 from keyhole.data import Microdata, Variable, count_records, find_cells
 from keyhole.data.codebook import code_text, whole_numbers
+from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import check_mean
 from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques
 from keyhole.errors import SettingsError
+from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.risk.advice import Grade
 from keyhole.risk.measures import Measure, certain_measure, measure
@@ -28,6 +30,7 @@ from keyhole.sampling.events import Coarsening, Events, Groups, make_events
 from keyhole.sampling.layout import find_rules
 from keyhole.sampling.predict import Measured, Scratch, predict
 from keyhole.sampling.predict import measure as measure_cells
+from keyhole.sampling.strata import Exposure, make_exposure, measure_exposure, predict_strata
 from keyhole.sampling.trace import Draws
 from keyhole.seeds import RELEASE, make_seeds
 from keyhole.words import did_you_mean
@@ -92,6 +95,7 @@ class Posterior:
 
     n_unseen: M, the number of unseen people; draws: as in Trace, empty if nothing had to be sampled.
     workers: draws evaluated at the same time, which changes no number.
+    strata: if there are several; draws then have the levels of their further variable after those of the keys.
     grade: of the fit; chains that disagree are not pooled for a coarser release either.
     """
 
@@ -102,6 +106,7 @@ class Posterior:
     seed: int
     workers: int | None
     grade: Grade = "converged"
+    strata: Strata | None = None
 
     @property
     def available(self) -> tuple[int, int]:
@@ -148,12 +153,14 @@ class ReleaseRisk:
 class Release:
     """A coarser release, ready to be evaluated: its sample uniques and the events of their cells.
 
-    n_unseen: people who may share these cells: unseen people, and records that have no answer left.
+    n_unseen: people who may share these cells: unseen people, and records that have no answer left; None with strata,
+    of which `exposure` has them, and `events` is its pairs.
     """
 
     unique_record: Integers
     events: Events
-    n_unseen: int
+    n_unseen: int | None
+    exposure: Exposure | None = None
 
 
 def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
@@ -166,6 +173,14 @@ def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
     counts = count_records(cells, cell)
     unique = counts.unique_record
     possible = None if posterior.zeros is None or not len(posterior.zeros.impossible) else posterior.zeros.possible
+    strata = posterior.strata
+    if strata is not None:
+        unseen = strata.unseen
+        if counts.blank:
+            blank = np.asarray((cells < 0).all(axis=1))[cell]
+            unseen = unseen + np.bincount(strata.of_record[blank], minlength=len(unseen))
+        exposure = make_exposure(strata, unseen, cells[cell[unique]], coarsening, microdata.levels, possible)
+        return Release(unique, exposure.pairs, None, exposure)
     return Release(
         unique,
         make_events(cells[cell[unique]], coarsening, microdata.levels, possible),
@@ -226,7 +241,14 @@ def estimate_work(posterior: Posterior, release: Release) -> float:
     """Return the approximate cost of one draw in nanoseconds."""
     profiles = max((len(draw.weight) for chain in posterior.draws for draw in chain), default=0)
     shapes = [part.row.shape for part in release.events.parts]
-    return float(sum(events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
+    levels = 1 if release.exposure is None else max(len(release.exposure.further), 1)
+    return float(sum(levels * events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
+
+
+def _measure(rng: np.random.Generator, draw: Draw, release: Release, rules: Rules, scratch: Scratch) -> Measured:
+    if release.exposure is not None:
+        return measure_exposure(predict_strata(rng, draw, release.exposure, scratch), release.exposure)
+    return measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.n_unseen or 0)
 
 
 def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
@@ -243,7 +265,7 @@ def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> l
                 break
             rng = np.random.default_rng(make_seeds(posterior.seed, RELEASE, number))
             draw = posterior.draws[number // each][number % each]
-            found.append(measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.n_unseen))
+            found.append(_measure(rng, draw, release, rules, scratch))
         return found
 
     with ThreadPoolExecutor(max_workers=workers) as pool:

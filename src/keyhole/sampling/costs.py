@@ -1,6 +1,7 @@
 """Costs of work in nanoseconds on one core, from sizes alone: plans made from them never depend on the clock."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -57,6 +58,25 @@ def class_evaluation_cost(variables: int, events: int) -> float:
     return 150_000.0 + events * (200.0 + 0.3 * CLASSES * variables)
 
 
+ENTRY = 300.0
+"""Cost of a cell's risks for each stratum that it may have people of."""
+
+
+def strata_cost(rows: Sequence[tuple[int, int]], levels: int, entries: int, settings: Settings) -> float:
+    """Return the cost of cells within strata: of events (number, keys), each with these levels of a further variable.
+
+    Sets without the stratum are summed once, and each level adds those with it.
+    """
+    cost = ENTRY * entries
+    for events, keys in rows:
+        if settings.model == "classes":
+            cost += events * (0.2 * CLASSES * (keys + levels))
+        else:
+            sets = 0.4 * guess_profiles(settings) * (1 << keys) * levels
+            cost += events * (cell_cost(keys + (levels > 0), guess_profiles(settings)) + sets)
+    return cost
+
+
 FIRST_LOOK = 40
 """Draws of each chain at the first look at the gates: fewer cannot meet them."""
 
@@ -69,9 +89,14 @@ def find_spacing(sweep: float, evaluation: float, least: int) -> int:
     return int(min(max(math.ceil(evaluation / (EVALUATION_SHARE * sweep)), least), 50))
 
 
-def estimate_seconds(records: int, variables: int, settings: Settings, rules: bool) -> float:
-    """Return how long `hdp` or `mixed` takes to the first look on two cores, if hardly any records are equal."""
+def estimate_seconds(records: int, variables: int, settings: Settings, rules: bool, strata: int = 0) -> float:
+    """Return how long `hdp` or `mixed` takes to the first look on two cores, if hardly any records are equal.
+
+    strata: the levels of their further variable, which is one of the variables.
+    """
     sweep = sweep_cost(records, variables, rules)
     evaluation = records * cell_cost(variables, guess_profiles(settings))
+    if strata:
+        evaluation += strata_cost([(records, variables - 1)], strata, strata * records, settings)
     draw = find_spacing(sweep, evaluation, 2) * sweep + evaluation
     return settings.chains * FIRST_LOOK * draw / (2.0 * 1e9)

@@ -10,10 +10,12 @@ from keyhole.kernels.freeze import Draw, effective_profiles, log_likelihood
 from keyhole.kernels.importance import count_people_in_cells, monte_carlo_probabilities
 from keyhole.kernels.risk import count_matches, draw_matches
 from keyhole.kernels.state import State, has_rules
+from keyhole.kernels.strata import draw_strata_matches
 from keyhole.sampling.classes import ClassState, freeze_classes
 from keyhole.sampling.predict import Measured, Prediction, Scratch, freeze, measure, possible_mass, predict
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.shards import Each, here
+from keyhole.sampling.strata import Exposure, measure_exposure, predict_strata
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,9 @@ class Evaluation:
 def freeze_state(rng: np.random.Generator, problem: Problem, state: State | ClassState) -> Draw:
     """Return what predictions need of a chain's state."""
     if isinstance(state, ClassState):
-        return freeze_classes(rng, problem.distinct, problem.prior, state, problem.n_unseen)
+        return freeze_classes(rng, problem.distinct, problem.prior, state, problem.everybody)
     # With rules M possible people correspond to M / (1 - p_0) people of the untruncated model.
-    people = problem.n_unseen * (1.0 + float(state.augmented_total[0]) / max(len(problem.records.level), 1))
+    people = problem.everybody * (1.0 + float(state.augmented_total[0]) / max(len(problem.records.level), 1))
     return freeze(rng, problem.records, problem.prior, state, people)
 
 
@@ -52,11 +54,14 @@ def evaluate(
     else:
         prediction = _predict_cells(rng, problem, draw, scratch, each)
         possible, error = prediction.possible, prediction.error
-        q = prediction.q[:uniques]
-        found = measure(q, problem.n_unseen)
-        taus = draw_matches(rng, q, problem.n_unseen)
+        if problem.exposure is None:
+            q = prediction.q[:uniques]
+            found = measure(q, problem.n_unseen)
+            taus = draw_matches(rng, q, problem.n_unseen)
+        else:
+            found, taus = _measure_strata(rng, problem.exposure, draw, scratch)
         if problem.estimator == "exact":
-            fit = np.log(q).sum() + (problem.shared_count * np.log(prediction.q[uniques:])).sum()
+            fit = np.log(prediction.q[:uniques]).sum() + (problem.shared_count * np.log(prediction.q[uniques:])).sum()
     if isinstance(state, State) and problem.estimator != "exact":
         fit = log_likelihood(problem.records.level, state.seat, state.table_label, state.level_profile)
     quantities = {
@@ -75,6 +80,15 @@ def evaluate(
     if not np.isfinite(list(quantities.values())).all():
         raise KeyholeError("a chain gave a number that is not finite: please report this as a bug.")
     return Evaluation(draw, quantities, found.r1.astype(np.float32), found.r2.astype(np.float32), error)
+
+
+def _measure_strata(
+    rng: np.random.Generator, exposure: Exposure, draw: Draw, scratch: Scratch | None
+) -> tuple[Measured, tuple[float, float]]:
+    """Return the risks if people are drawn within strata, and tau1 and tau2 of one population."""
+    q = predict_strata(rng, draw, exposure, scratch)
+    drawn = draw_strata_matches(rng, q, exposure.start, exposure.stratum, exposure.people)
+    return measure_exposure(q, exposure), drawn
 
 
 def _predict_cells(

@@ -125,7 +125,7 @@ def predict(
     total, error, rows = np.zeros(events.cells), 0.0, 0
     profile = np.ascontiguousarray(events.set_profile(draw.level_profile))
     for part in events.parts:
-        found, part_error = _predict_part(rng, draw._replace(level_profile=profile), part.row, scratch, each)
+        found, part_error = predict_part(rng, draw._replace(level_profile=profile), part.row, scratch, each)
         total += np.bincount(part.cell, weights=found, minlength=events.cells)
         error += part_error * len(part.cell)
         rows += len(part.cell)
@@ -137,8 +137,8 @@ def lengthen(draw: Draw) -> Draw:
     return draw._replace(level_profile=np.ascontiguousarray(draw.level_profile, np.float64))
 
 
-def _predict_part(
-    rng: np.random.Generator, draw: Draw, row: NDArray[np.int32], scratch: Scratch, each: Each
+def predict_part(
+    rng: np.random.Generator, draw: Draw, row: NDArray[np.int32], scratch: Scratch, each: Each = here
 ) -> tuple[Floats, float]:
     events, variables = row.shape
     if is_mixture(draw):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.data.strata import Strata
 from keyhole.errors import SettingsError
 from keyhole.kernels.classes import Cells
 from keyhole.kernels.state import Floats, Integers, Prior, Records, has_rules
@@ -17,11 +18,13 @@ from keyhole.sampling.costs import (
     exact_steps,
     find_spacing,
     guess_profiles,
+    strata_cost,
     sweep_cost,
 )
-from keyhole.sampling.events import Events, describe_cells
+from keyhole.sampling.events import Events, describe_cells, leave_out
 from keyhole.sampling.layout import find_rules
 from keyhole.sampling.start import make_prior, seat_missing
+from keyhole.sampling.strata import Exposure, make_exposure
 from keyhole.settings import Settings
 from keyhole.zeros import Zeros
 
@@ -38,6 +41,8 @@ class Problem:
     cells: the events of these cells and, if probabilities are exact, of those that several records share;
     shared_count: float64, how many records share each.
     cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
+    exposure: with strata, who may be in the cells of the sample uniques; everybody: people for whom enough profiles
+    must be explicit, M, or more if a stratum has a larger share of the unseen people than of the records.
     """
 
     model: str
@@ -55,12 +60,24 @@ class Problem:
     cell_key: NDArray[np.uint64]
     cell_order: Integers
     multiplier: NDArray[np.uint64]
+    everybody: int
+    exposure: Exposure | None = None
 
 
 def make_problem(
-    records: Records, unique_record: Integers, population: int, settings: Settings, zeros: Zeros | None
+    records: Records,
+    unique_record: Integers,
+    population: int,
+    settings: Settings,
+    zeros: Zeros | None,
+    strata: Strata | None = None,
 ) -> Problem:
-    """Choose estimator and thinning from sizes alone, never from the clock, so that equal data give equal runs."""
+    """Choose estimator and thinning from sizes alone, never from the clock, so that equal data give equal runs.
+
+    strata: if there are several; their further variable is the last of the records, and the rules have its levels.
+    """
+    if strata is not None and settings.estimator != "exact":
+        raise SettingsError(f"the estimator '{settings.estimator}' knows no strata: use 'exact', or omit `strata`")
     if zeros is not None and settings.estimator == "population":
         raise SettingsError(
             "the estimator 'population' cannot take rules into account: "
@@ -85,6 +102,12 @@ def make_problem(
         sweep = sweep_cost(len(records.level), variables, has_rules(rules))
         evaluation = events * cell_cost(variables, guess_profiles(settings))
         least = FEWEST_SWEEPS
+    exposure, everybody = None, population - len(records.level)
+    if strata is not None:
+        exposure = expose_uniques(strata, records, unique_record, possible)
+        rows = [part.row.shape for part in exposure.pairs.parts]
+        evaluation += strata_cost(rows, len(exposure.further), len(exposure.stratum), settings)
+        everybody = int(len(records.level) * (strata.unseen / strata.records).max())
     prior = make_prior(settings.model, settings.prior, rules)
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = hash_rows(cells, multiplier)
@@ -105,7 +128,21 @@ def make_problem(
         cell_key=key[order],
         cell_order=order.astype(np.int64),
         multiplier=multiplier,
+        everybody=everybody,
+        exposure=exposure,
     )
+
+
+def expose_uniques(
+    strata: Strata, records: Records, unique_record: Integers, possible: NDArray[np.uint8] | None
+) -> Exposure:
+    """Return who may be in the cells of the sample uniques; possible: boxes (D, levels) with the further variable."""
+    sizes = [int(size) for size in np.diff(records.level_start)]
+    keys = sizes[:-1] if strata.further_levels else sizes
+    codes = records.level[unique_record, : len(keys)]
+    codes = np.where(codes < 0, np.int32(-1), codes - records.level_start[: len(keys)].astype(np.int32))
+    boxes = None if possible is None else np.ascontiguousarray(possible[:, : sum(keys)])
+    return make_exposure(strata, strata.unseen, codes.astype(np.int32), leave_out(keys, None), keys, boxes)
 
 
 def sort_records(records: Records, order: Integers, model: str) -> Records:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import Gate, check_ends, check_records, check_series, draws_needed, may_stop
 from keyhole.errors import KeyholeError, Stopped
 from keyhole.kernels.state import Floats, Integers, Records
@@ -171,10 +172,11 @@ def run_chains(
     checkpoint: Path | Memory | None = None,
     resume: bool = False,
     enough: Enough = may_stop,
+    strata: Strata | None = None,
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
     report = on_progress or _ignore
-    problem = make_problem(records, unique_record, population, settings, zeros)
+    problem = make_problem(records, unique_record, population, settings, zeros, strata)
     check_memory(problem, settings)
     checkpointer = make_checkpointer(checkpoint, problem, settings, report)
     resumed = checkpointer.resume() if checkpointer is not None and resume else None
@@ -326,7 +328,7 @@ def collect(
             "risk": sum(chain.risk_seconds for chain in chains) / workers,
         },
         target_ess=settings.target_ess,
-        n_unseen=problem.n_unseen,
+        n_unseen=problem.n_unseen if problem.exposure is None else None,
         start_sweeps=0 if problem.model == "classes" else count_start_sweeps(problem.distinct),
     )
 

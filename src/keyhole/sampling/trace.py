@@ -76,7 +76,7 @@ class Trace:
     starts: profiles at the start of each chain; sweeps: of each chain, including burn-in; burn_in: number of discarded
     sweeps; thin: sweeps from one draw to the next.
     quantities: by name, (chain, draw); discarded: the same of the discarded draws.
-    n_unseen: M, the number of unseen people.
+    n_unseen: M, the number of unseen people; None with strata.
     r1, r2: risks of the sample uniques, float32 (chain, draw, unique), every `record_stride`-th draw.
     draws: some draws of each chain, stored for later evaluation.
     estimator: how cell probabilities were computed; estimator_error: their mean relative Monte Carlo error, if any.
@@ -98,7 +98,7 @@ class Trace:
     stopped: str
     seconds: dict[str, float]
     target_ess: int
-    n_unseen: int
+    n_unseen: int | None
     discarded: dict[str, Floats] = field(default_factory=dict)
     start_sweeps: int = 0
 

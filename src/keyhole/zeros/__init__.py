@@ -4,13 +4,14 @@ from keyhole.zeros.contradictions import check_zeros, describe_contradictions, f
 from keyhole.zeros.public import Boxes, Check, boxes, check, suggest
 from keyhole.zeros.rule_files import RuleSource, rule_text
 from keyhole.zeros.suggest import format_suggestions, suggest_zeros
-from keyhole.zeros.zeros import Zeros, list_boxes, read_zeros, tabulate_boxes
+from keyhole.zeros.zeros import Zeros, add_levels, list_boxes, read_zeros, tabulate_boxes
 
 __all__ = [
     "Boxes",
     "Check",
     "RuleSource",
     "Zeros",
+    "add_levels",
     "boxes",
     "check",
     "check_zeros",

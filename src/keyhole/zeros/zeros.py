@@ -1,7 +1,7 @@
 """Structural zeros: the impossible cells and the possible ones, both as disjoint boxes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,15 @@ class Zeros:
     def share(self) -> float:
         """Share of the table that is impossible."""
         return self.impossible_cells / self.cells
+
+
+def add_levels(zeros: Zeros, levels: int) -> Zeros:
+    """Return the boxes with further levels, of a variable that no rule restricts."""
+
+    def widen(boxes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return np.hstack([boxes, np.ones((len(boxes), levels), np.uint8)])
+
+    return replace(zeros, impossible=widen(zeros.impossible), possible=widen(zeros.possible))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,267 @@
+"""The strata of a sample: who is in which, and how many people each has in the population."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data.categories import distinct_values, looks_identifying, order_categories, read_counts, value_texts
+from keyhole.data.cells import find_cells
+from keyhole.data.columns import SourceOptions
+from keyhole.data.design import population_from_weights
+from keyhole.data.source import read_table
+from keyhole.data.variables import BLANK, Microdata, Variable
+from keyhole.errors import InputError, SettingsError
+from keyhole.kernels.state import Records
+
+SIZE = "N"
+"""The column of a table of strata with the number of people in each."""
+
+MOST_CLASSES = 10
+MOST_VALUES = 1_000
+"""Different weights of which classes are made; more are first averaged within as many groups of equal size."""
+
+
+Kind = Literal["strata", "weight-classes"]
+Sizes = Literal["file", "weights"]
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The strata, numbered s = 0..S-1, in which people are drawn at random.
+
+    kind: "strata", or "weight-classes"; sizes: whether their sizes come from a "file" or from "weights".
+    columns: the columns that define them; cv_within: coefficient of variation of the weights within their strata.
+    keys: the columns that are keys too, by index; category: int32 (S, keys), their categories in each stratum.
+    further: int64 (S,), the category in each stratum of a further variable, which stands for all other columns;
+    further_levels: number of its categories, 0 if all columns are keys.
+    of_record: int32 (n,), the stratum of each record; records, people: int64 (S,), n_s and N_s.
+    """
+
+    kind: Kind
+    sizes: Sizes | None
+    columns: tuple[str, ...]
+    cv_within: float | None
+    keys: tuple[int, ...]
+    category: NDArray[np.int32]
+    further: NDArray[np.int64]
+    further_levels: int
+    of_record: NDArray[np.int32]
+    records: NDArray[np.int64]
+    people: NDArray[np.int64]
+
+    @property
+    def unseen(self) -> NDArray[np.int64]:
+        """M_s, the people who are not in the file."""
+        return self.people - self.records
+
+    @property
+    def population(self) -> int:
+        return int(self.people.sum())
+
+    @property
+    def matters(self) -> bool:
+        """Whether there are several: with one, the sample is a simple random one."""
+        return len(self.people) > 1
+
+
+def check_design(
+    columns: Sequence[str], sizes: Any, weight: str | None, classes: int | None, fraction: float | None
+) -> None:
+    """Refuse options of the design that contradict each other."""
+    twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)
+    if twice is not None:
+        raise SettingsError(f"`strata` names '{twice}' twice: name it once")
+    if columns and sizes is None and weight is None:
+        raise SettingsError(
+            f"`strata` needs the number of people in each: give `strata_sizes`, a table with the columns of the strata "
+            f"and {SIZE}, or `weight`, the column of survey weights"
+        )
+    if sizes is not None and not columns:
+        raise SettingsError("`strata_sizes` needs `strata`, the columns that define the strata")
+    if classes is not None:
+        if columns:
+            raise SettingsError("`strata` and `weight_classes` exclude each other: give the strata, if they are known")
+        if weight is None:
+            raise SettingsError("`weight_classes` needs `weight`, the column of survey weights")
+        if not 1 <= classes <= MOST_CLASSES:
+            raise SettingsError(f"`weight_classes` must be from 1 to {MOST_CLASSES}")
+    if fraction is not None and (columns or classes):
+        raise SettingsError("with strata the population is the sum of their people: omit `fraction`")
+
+
+def make_strata(
+    microdata: Microdata,
+    columns: Sequence[str],
+    sizes: Any = None,
+    weight: str | None = None,
+    classes: int | None = None,
+    population: int | None = None,
+) -> Strata | None:
+    """Return the strata of the records and their sizes, or None without strata and classes of weights."""
+    if not columns and classes is None:
+        return None
+    strata, texts = number_strata(microdata, columns or [str(weight)], "strata" if columns else "weight-classes")
+    weights = None if microdata.extra.weight is None else microdata.extra.weight[microdata.row_used]
+    if sizes is not None:
+        people = read_sizes(sizes, strata, texts, microdata)
+        strata = replace(strata, sizes="file", people=people)
+    elif weights is not None:
+        population_from_weights(weights, str(weight))
+        # A weight below 1 is the result of calibration: its record still stands for itself.
+        people = np.bincount(strata.of_record, np.maximum(weights, 1.0)).round().astype(np.int64)
+        strata = replace(strata, sizes="weights", people=people)
+    if weights is not None:
+        strata = replace(strata, cv_within=find_cv_within(weights, strata))
+    if population is not None and population != strata.population:
+        raise InputError(
+            f"the strata have {strata.population:,} people in all, not the {population:,} of `population`: "
+            "correct one of both, or omit `population`."
+        )
+    return strata
+
+
+def number_strata(microdata: Microdata, columns: Sequence[str], kind: Kind) -> tuple[Strata, list[tuple[str, ...]]]:
+    """Number the strata that occur; return them without sizes, and the categories of each in all columns."""
+    names = [variable.name for variable in microdata.variables]
+    constant = {variable.name: variable for variable in microdata.ignored_variables}
+    codes, categories = [], []
+    for name in columns:
+        if name in names:
+            codes.append(microdata.cells[microdata.cell, names.index(name)])
+            categories.append(microdata.variables[names.index(name)].categories)
+        elif name in constant:
+            codes.append(np.zeros(microdata.records, np.int32))
+            categories.append(constant[name].categories)
+        else:
+            variable, code = microdata.strata_columns[name]
+            codes.append(code[microdata.record_row])
+            categories.append(variable.categories)
+        blank = (codes[-1] < 0) | (np.array([*categories[-1], BLANK])[codes[-1]] == BLANK)
+        if blank.any():
+            row = int(microdata.record_row[blank.argmax()]) + 1
+            raise InputError(f"row {row}, column '{name}' of `strata` is blank: give every row its stratum.")
+    found, of_record = find_cells(codes, microdata.records)
+    if looks_identifying(len(found), microdata.records):
+        raise InputError(
+            f"`strata` {', '.join(columns)} define {len(found):,} strata of {microdata.records:,} records: merge them."
+        )
+    own = [place for place, name in enumerate(columns) if name in names]
+    _, further = find_cells([found[:, x] for x in range(len(columns)) if x not in own], len(found))
+    levels = int(further.max()) + 1
+    return Strata(
+        kind=kind,
+        sizes=None,
+        columns=tuple(columns),
+        cv_within=None,
+        keys=tuple(names.index(columns[x]) for x in own),
+        category=np.ascontiguousarray(found[:, own]),
+        further=further.astype(np.int64),
+        further_levels=levels if levels > 1 else 0,
+        of_record=of_record,
+        records=np.bincount(of_record).astype(np.int64),
+        people=np.zeros(len(found), np.int64),
+    ), [tuple(categories[x][code] for x, code in enumerate(row)) for row in found.tolist()]
+
+
+def read_sizes(source: Any, strata: Strata, texts: list[tuple[str, ...]], microdata: Microdata) -> NDArray[np.int64]:
+    """Return N_s from a table with the columns of the strata and N; refuse what contradicts the records."""
+    table = read_table(source, [*strata.columns, SIZE], SourceOptions())
+    where = table.where if isinstance(source, str | Path) else "the table of `strata_sizes`"
+    size = read_counts(table.frame[SIZE], where)
+    rows = list(zip(*(_texts(table.frame[name]) for name in strata.columns), strict=True))
+    place = {text: s for s, text in enumerate(texts)}
+    people = np.full(len(texts), -1, np.int64)
+    for row, text in enumerate(rows):
+        s = place.get(text)
+        if s is None:
+            if size[row] > 0:
+                raise InputError(
+                    f"{where} row {row + 1}: the stratum has people but no record in the file: merge it with another "
+                    "stratum, in both files."
+                )
+        elif people[s] >= 0:
+            raise InputError(f"{where} row {row + 1}: the stratum is there twice: give each one row.")
+        elif size[row] < strata.records[s]:
+            raise InputError(
+                f"{where} row {row + 1}: the stratum has fewer people ({size[row]:,}) than the file has records of it "
+                f"({strata.records[s]:,}): correct its {SIZE}."
+            )
+        else:
+            people[s] = size[row]
+    if (people < 0).any():
+        lacking = people[strata.of_record] < 0
+        row = int(microdata.record_row[lacking.argmax()]) + 1
+        raise InputError(
+            f"{where} lacks the stratum ({', '.join(strata.columns)}) of row {row} of the file, and of "
+            f"{int((people < 0).sum())} strata in all: add each with its {SIZE}."
+        )
+    return people
+
+
+def _texts(column: pl.Series) -> list[str]:
+    """Return the values of a column as the codes of categories."""
+    column, values = distinct_values(column, "")
+    return column.replace_strict(values, value_texts(values), default=BLANK, return_dtype=pl.String).to_list()
+
+
+def code_strata(column: pl.Series, where: str) -> tuple[Variable, NDArray[np.int32]]:
+    """Return the categories of a column of strata, and the category of each row, -1 where blank."""
+    column, values = distinct_values(column, where)
+    texts = value_texts(values)
+    names = order_categories(set(texts) - {BLANK})
+    place = {text: x for x, text in enumerate(names)}
+    codes = column.replace_strict(values, [place.get(text, -1) for text in texts], default=-1, return_dtype=pl.Int32)
+    return Variable(column.name, names), codes.to_numpy()
+
+
+def find_cv_within(weights: NDArray[np.float64], strata: Strata) -> float:
+    """Return the coefficient of variation of the weights within strata: the root of the mean square over records."""
+    mean = np.bincount(strata.of_record, weights) / strata.records
+    return float(np.sqrt(np.mean((weights / mean[strata.of_record] - 1.0) ** 2)))
+
+
+def class_weights(weight: NDArray[np.float64], column: str, classes: int) -> tuple[Variable, NDArray[np.int32]]:
+    """Return classes of weights, and the class of each weight.
+
+    There are as many as asked for, or as many as different weights; the sum of the squared distances of the log weights
+    from the mean of their class is the smallest possible.
+    """
+    values, of_value, count = np.unique(np.log(np.maximum(weight, 1.0)), return_inverse=True, return_counts=True)
+    group = np.arange(len(values))
+    if len(values) > MOST_VALUES:
+        group = (np.cumsum(count) - 1) * MOST_VALUES // len(weight)
+        group = np.unique(group, return_inverse=True)[1]
+    size = np.bincount(group, count)
+    centre = np.bincount(group, count * values) / size
+    # Sums up to each group: the squares within groups a..b-1 are those of the sums between them.
+    n, one, two = (np.concatenate([[0.0], np.cumsum(x)]) for x in (size, size * centre, size * centre**2))
+    a, b = np.ogrid[: len(n), : len(n)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.where(b > a, two[b] - two[a] - (one[b] - one[a]) ** 2 / (n[b] - n[a]), np.inf)
+    best, cuts = loss[0], []
+    for _ in range(min(classes, len(size)) - 1):
+        total = best[:, None] + loss
+        cuts.append(total.argmin(axis=0))
+        best = total.min(axis=0)
+    ends = [len(size)]
+    for cut in reversed(cuts):
+        ends.append(int(cut[ends[-1]]))
+    class_of_group = np.searchsorted(np.sort(ends[1:]), np.arange(len(size)), side="right")
+    names = tuple(str(x + 1) for x in range(len(ends)))
+    return Variable(column, names), class_of_group[group][of_value.reshape(-1)].astype(np.int32)
+
+
+def add_strata(records: Records, strata: Strata | None) -> Records:
+    """Return records with the further variable of the strata as their last, if there is one."""
+    if strata is None or not strata.further_levels:
+        return records
+    first = int(records.level_start[-1])
+    column = (first + strata.further[strata.of_record]).astype(np.int32)
+    level = np.ascontiguousarray(np.column_stack([records.level, column]))
+    start = np.append(records.level_start, first + strata.further_levels).astype(np.int64)
+    return Records(level, records.answer_total + 1, start)
