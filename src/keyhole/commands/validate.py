@@ -91,6 +91,13 @@ def _remark(entry: dict[str, Any]) -> str:
     show_default=True,
     help="A blank key is a category of its own, or its record is left out.",
 )
+@click.option("--strata", multiple=True, metavar="COL", help="Draw people within the values of COL. May be repeated.")
+@click.option(
+    "--allocation",
+    metavar="HOW",
+    help="Records of each stratum: proportional, equal, or a table with its columns and n.  [default: proportional]",
+)
+@click.option("--ignore-strata", is_flag=True, help="Have keyhole's models take the samples as simple random ones.")
 @click.option("--estimators", metavar="A,B", help="Check only these.  [default: hdp-adaptive and all classical ones]")
 @click.option("--out", type=click.Path(path_type=Path), help="Result folder.  [default: POPULATION-stem.validate]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the samples and of the chains.")

@@ -170,10 +170,7 @@ def number_strata(microdata: Microdata, columns: Sequence[str], kind: Kind) -> t
 
 def read_sizes(source: Any, strata: Strata, texts: list[tuple[str, ...]], microdata: Microdata) -> NDArray[np.int64]:
     """Return N_s from a table with the columns of the strata and N; refuse what contradicts the records."""
-    table = read_table(source, [*strata.columns, SIZE], SourceOptions())
-    where = table.where if isinstance(source, str | Path) else "the table of `strata_sizes`"
-    size = read_counts(table.frame[SIZE], where)
-    rows = list(zip(*(_texts(table.frame[name]) for name in strata.columns), strict=True))
+    where, rows, size = read_strata_table(source, strata.columns, SIZE)
     place = {text: s for s, text in enumerate(texts)}
     people = np.full(len(texts), -1, np.int64)
     for row, text in enumerate(rows):
@@ -201,6 +198,16 @@ def read_sizes(source: Any, strata: Strata, texts: list[tuple[str, ...]], microd
             f"{int((people < 0).sum())} strata in all: add each with its {SIZE}."
         )
     return people
+
+
+def read_strata_table(
+    source: Any, columns: Sequence[str], number: str
+) -> tuple[str, list[tuple[str, ...]], NDArray[np.int64]]:
+    """Return the name of a table of strata, the categories in each row, and the numbers in this column."""
+    table = read_table(source, [*columns, number], SourceOptions())
+    where = table.where if isinstance(source, str | Path) else "the table of strata"
+    texts = [_texts(table.frame[name]) for name in columns]
+    return where, list(zip(*texts, strict=True)), read_counts(table.frame[number], where)
 
 
 def _texts(column: pl.Series) -> list[str]:

@@ -21,8 +21,9 @@ from keyhole.data.microdata import band_column
 from keyhole.data.na import blank_keys, blank_na
 from keyhole.data.opening import open_file
 from keyhole.data.source import read_table, scan_parquet
-from keyhole.data.variables import Table
+from keyhole.data.variables import BLANK, Table
 from keyhole.errors import CodebookError, InputError
+from keyhole.evaluation.allocation import Allocation
 
 BATCH = 4_000_000
 """Rows read at once when samples are drawn."""
@@ -35,8 +36,8 @@ FIRST_ROWS = 100_000
 class Population:
     """The keys of all people.
 
-    frame: one column for each key, the index of the category; variables: the keys with their categories; na: which
-    texts were taken as missing.
+    frame: one column for each key and stratum, the index of the category; variables: the keys with their categories;
+    na: which texts were taken as missing; strata: the columns of strata with their categories, keys among them.
     """
 
     where: str
@@ -45,6 +46,11 @@ class Population:
     people: int
     fingerprint: str
     na: Mapping[str, Any]
+    strata: tuple[Variable, ...] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        return [variable.name for variable in self.variables]
 
     @property
     def codebook(self) -> dict[str, Any]:
@@ -63,15 +69,17 @@ def open_population(
     codebook: str | Path | Mapping[str, Any] | None,
     reading: SourceOptions | None = None,
     drop: bool = False,
+    strata: Sequence[str] = (),
 ) -> Population:
-    """Scan the file for its size and categories; drop: drop people with a blank key.
+    """Scan the file for its size and categories; drop: drop people with a blank key; strata: columns of strata.
 
     A Parquet file is scanned lazily, unless its rows are changed by bands, counts or dropped blanks.
     """
-    names = check_keys(keys)
+    own = check_keys(keys)
+    names = (*own, *(name for name in strata if name not in own))
     book = read_codebook(codebook)
     reading = reading or SourceOptions()
-    reading.check(names)
+    reading.check(own)
     where = str(source) if reading.query is None else "the query"
     plain = not (reading.query or reading.bands or reading.count or drop)
     opened = open_file(Path(source)) if reading.query is None else None
@@ -89,13 +97,16 @@ def open_population(
         people = int(frame.select(pl.len()).collect().item())
         if people < 2:
             raise InputError(f"{where} has fewer than two people: use the file of a population.")
-        variables = []
+        variables = {}
         for name in names:
-            frame, variable = _encode_column(frame, name, book.get(name), where)
-            variables.append(variable)
+            frame, variables[name] = _encode_column(frame, name, book.get(name), where)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(f"{where} is not a readable Parquet file: it may be cut off or damaged.") from None
-    return Population(where, frame, tuple(variables), people, fingerprint, na)
+    by_strata = tuple(variables[name] for name in strata)
+    for variable in by_strata:
+        if BLANK in variable.categories:
+            raise InputError(f"{where}: column '{variable.name}' of `strata` is blank for some people: fill it in.")
+    return Population(where, frame, tuple(variables[name] for name in own), people, fingerprint, na, by_strata)
 
 
 def _read_people(
@@ -119,8 +130,12 @@ def _read_people(
     return replace(table, frame=frame.select(names)), books, na
 
 
-def draw_sample(population: Population, size: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:
-    """Draw the rows of a simple random sample without replacement, ascending."""
+def draw_sample(
+    population: Population, size: int, seed: np.random.SeedSequence, plan: Allocation | None = None
+) -> NDArray[np.int64]:
+    """Draw rows without replacement, ascending: a simple random sample, or one within strata."""
+    if plan is not None:
+        return plan.draw(np.random.default_rng(seed))
     rows = np.random.default_rng(seed).choice(population.people, size=size, replace=False, shuffle=False)
     return np.sort(rows).astype(np.int64)
 
@@ -136,13 +151,15 @@ def take_rows(population: Population, rows: NDArray[np.int64]) -> pl.DataFrame:
 
 
 def name_categories(population: Population, rows: pl.DataFrame) -> pl.DataFrame:
-    names = {variable.name: pl.Series(variable.categories, dtype=pl.String) for variable in population.variables}
-    return pl.DataFrame({name: categories[rows[name]] for name, categories in names.items()})
+    variables = {*population.variables, *population.strata}
+    names = {variable.name: pl.Series(variable.categories, dtype=pl.String) for variable in variables}
+    return pl.DataFrame({name: names[name][rows[name]] for name in rows.columns})
 
 
 def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int64]:
     """Return the number of people in the cell of each row of the frame."""
-    names = frame.columns
+    names = population.keys
+    frame = frame.select(names)
     counted = (
         population.frame.join(frame.unique().lazy(), on=names, how="semi")
         .group_by(names)

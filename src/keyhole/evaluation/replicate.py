@@ -7,7 +7,7 @@ when it is finished, so that a stopped run can be resumed.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Task:
-    """The input of a replicate. people: for each record, the number of people in its cell."""
+    """The input of a replicate. people: for each record, the number of people in its cell; keys: columns of the sample.
+
+    strata: what keyhole's models are told of the strata, as options of `assess`; weights: people whom each record
+    represents, None in a simple random sample.
+    """
 
     number: int
     sample: pl.DataFrame
@@ -77,13 +81,16 @@ class Task:
     zeros: Path | None
     estimators: tuple[str, ...]
     settings: dict[str, Any]
+    keys: Sequence[str]
+    strata: dict[str, Any]
+    weights: NDArray[np.float64] | None
 
 
 def run_replicate(
     task: Task, done: Mapping[str, Any] | None = None, on_progress: Callable[[Any], None] | None = None
 ) -> dict[str, Any]:
     """Run the estimators that are not done yet; return the replicate in its stored form."""
-    keys: Sequence[str] = task.sample.columns
+    keys = task.keys
     data, size, book = task.sample, task.population, task.codebook
     try:
         given = prepare(data, keys, population=size, codebook=book, zeros=task.zeros, allow_identifier=keys)
@@ -93,6 +100,11 @@ def run_replicate(
         raise RulesError(
             f"people of the population contradict the rules of {task.zeros}: list them with keyhole zeros check."
         ) from None
+    given = replace(
+        given,
+        arguments={**given.arguments, **task.strata},
+        sample=replace(given.sample, weights=task.weights),
+    )
     people = task.people[given.sample.unique_record]
     found = dict((done or {}).get("estimators", {}))
     for name in task.estimators:

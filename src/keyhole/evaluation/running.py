@@ -12,6 +12,7 @@ import numpy as np
 from keyhole._version import __version__
 from keyhole.data import SourceOptions
 from keyhole.errors import InputError, RulesError, SettingsError
+from keyhole.evaluation.allocation import PROPORTIONAL, Allocation, plan_allocation
 from keyhole.evaluation.comparison import ESTIMATORS, OURS, choose_estimators
 from keyhole.evaluation.plot import draw_plot
 from keyhole.evaluation.population import (
@@ -56,6 +57,9 @@ def validate(
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
     count_cells: bool = False,
+    strata: str | Sequence[str] = (),
+    allocation: str | Path = PROPORTIONAL,
+    ignore_strata: bool = False,
     **settings: Any,
 ) -> dict[str, Any]:
     """Draw samples from a population, run the estimators on each, and score them.
@@ -85,6 +89,13 @@ def validate(
         Whether blanks are a category ("category"), or people with a blank key are dropped ("drop").
     query, count, bands, user_missing, na, count_cells
         As in `assess`.
+    strata
+        Columns of strata: people are drawn at random within them.
+    allocation
+        How many of each stratum: "proportional" to its people, "equal", or the path of a table with the columns of the
+        strata and n.
+    ignore_strata
+        Have keyhole's models take the samples for simple random ones all the same.
     **settings
         As in `assess`, for keyhole's models.
 
@@ -111,12 +122,16 @@ def validate(
     if rules is not None and not rules.is_file():
         raise RulesError(f"{rules} does not exist: check the name of the file with rules.")
     reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
-    population = open_population(source, keys, codebook, reading, missing == "drop")
+    columns = (strata,) if isinstance(strata, str) else tuple(strata)
+    if not columns and (ignore_strata or allocation != PROPORTIONAL):
+        raise SettingsError("`allocation` and `ignore_strata` need `strata`, the columns that define the strata")
+    population = open_population(source, keys, codebook, reading, missing == "drop", columns)
     if sample_size > population.people:
         raise InputError(
             f"a sample of {sample_size:,} cannot be drawn from the {population.people:,} people of {population.where}: "
             "use a smaller `sample_size`."
         )
+    plan_strata = plan_allocation(population, sample_size, allocation) if columns else None
     # What must be equal for replicates to belong together.
     plan = {
         "program": "keyhole validate",
@@ -128,6 +143,7 @@ def validate(
         "sample_size": sample_size,
         "seed": seed,
         "settings": chosen.model_dump(exclude={"workers", "seed"}),
+        "strata": None if plan_strata is None else [list(columns), plan_strata.records.tolist(), ignore_strata],
     }
     open_folder(out, plan)
     known = {number: read_replicate(out, number) for number in range(1, replicates + 1)}
@@ -135,7 +151,7 @@ def validate(
     at_once = min(workers or os.cpu_count() or 1, max(len(waiting), 1))
     if at_once > 1:
         settings["workers"] = 1
-    tasks = _make_tasks(population, waiting, sample_size, seed, rules, names, settings)
+    tasks = _make_tasks(population, waiting, sample_size, seed, rules, names, settings, plan_strata, ignore_strata)
     finished = replicates - len(waiting)
     for found in _run(tasks, known, at_once):
         write_replicate(out, found)
@@ -158,12 +174,14 @@ def _make_tasks(
     rules: Path | None,
     names: tuple[str, ...],
     settings: Mapping[str, Any],
+    plan: Allocation | None,
+    ignore: bool,
 ) -> list[Task]:
     """Draw all samples in one pass over the file, and count their cells in another."""
     if not numbers:
         return []
     seeds = {number: np.random.SeedSequence(seed, spawn_key=(number,)) for number in numbers}
-    rows = {number: draw_sample(population, size, seeds[number]) for number in numbers}
+    rows = {number: draw_sample(population, size, seeds[number], plan) for number in numbers}
     wanted = np.unique(np.concatenate(list(rows.values())))
     frame = take_rows(population, wanted)
     people = count_people(population, frame)
@@ -173,7 +191,12 @@ def _make_tasks(
         sample = name_categories(population, frame[place])
         own = {**settings, "seed": int(seeds[number].generate_state(1, np.uint32)[0])}
         book = population.codebook
-        tasks.append(Task(number, sample, people[place], population.people, book, rules, names, own))
+        told = {} if plan is None or ignore else {"strata": plan.table.columns[:-1], "strata_sizes": plan.table}
+        weights = None if plan is None else (plan.people / plan.records)[plan.of_person[rows[number]]]
+        keys = population.keys
+        tasks.append(
+            Task(number, sample, people[place], population.people, book, rules, names, own, keys, told, weights)
+        )
     return tasks
 
 
