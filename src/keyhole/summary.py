@@ -56,6 +56,17 @@ class DesignBlock(ReadableModel):
     assumes: str
 
 
+SIMPLE = DesignBlock(
+    kind="srs",
+    strata=1,
+    sizes=None,
+    columns=[],
+    fractions=None,
+    cv_within=None,
+    assumes="the records are a simple random sample of the population, one record per person",
+)
+
+
 class SettingsBlock(Settings, ReadableModel):
     """Every option of a run but where it ran, which changes no number."""
 
@@ -185,7 +196,7 @@ class Summary(ReadableModel):
     version: str
     settings: SettingsBlock
     input: InputBlock
-    design: DesignBlock
+    design: DesignBlock = SIMPLE
     zeros: ZerosBlock | None
     model: ModelBlock
     tau1: Measure
@@ -276,18 +287,22 @@ def explain_risk(
 
 
 def describe_design(strata: Strata | None) -> DesignBlock:
-    """Say how the records are assumed to be drawn."""
-    assumes = "the records are a simple random sample of the population, one record per person"
+    """Say how the records are assumed to be drawn.
+
+    The words are in safe reports too, so they tell no number of strata, which may be that of the categories of a key.
+    """
     if strata is None:
-        return DesignBlock(
-            kind="srs", strata=1, sizes=None, columns=[], fractions=None, cv_within=None, assumes=assumes
-        )
+        return SIMPLE
+    assumes = SIMPLE.assumes
     fractions = strata.records / strata.people
     if strata.matters:
-        number, columns = f"{len(strata.people):,}", enumerate_words(list(strata.columns))
-        where = f"{number} strata of {columns}"
+        columns = enumerate_words(list(strata.columns))
+        where = f"strata of {columns}"
         if strata.kind == "weight-classes":
-            where = f"{number} classes of similar weights ({columns}), which stand for strata"
+            where = (
+                f"classes of similar weights ({columns}), which stand for strata (within them the weights have a CV of "
+                f"{strata.cv_within or 0.0:.2f}, about the error of a record's exposure)"
+            )
         assumes = f"the records are drawn at random within the {where}, one record per person"
         if strata.sizes == "weights":
             assumes += "; the people of each are the sum of its weights, an estimate that is taken as exact"

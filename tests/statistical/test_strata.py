@@ -14,8 +14,8 @@ from tests.oracle.strata import weigh_prior
 
 Z = 4.5
 GAP = 0.06
-"""How much the conditional likelihood, the exact one, may differ from the joint one that is fitted: it has another prior
-for P(s), which matters with so few records."""
+"""How much the conditional likelihood, the exact one, may differ from the joint one that is fitted: with so few records
+its other prior of P(s) matters."""
 
 FILES = {
     "six records": ([(0, 0, 0), (0, 1, 0), (0, 0, 0), (1, 0, 0), (2, 2, 1), (2, 1, 1)], (3, 3, 2), [24, 4]),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keyhole.risk.households import Households
     from keyhole.summary import (
         ConvergenceBlock,
+        DesignBlock,
         InputBlock,
         ModelBlock,
         QuickBlock,
@@ -186,6 +187,8 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         found += [("Contribution to tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
     if summary.households is not None:
         found.append(("Households", _households(summary.households)))
+    if summary.design.fractions is not None:
+        found.append(("Strata", _strata(summary.design)))
     if summary.weights is not None:
         found.append(("Weights", _weights(summary.weights)))
     found += [
@@ -240,6 +243,12 @@ def _households(block: "Households") -> str:
         f"sample; expected with a member alone in the population: {with_interval(block.with_population_unique)}, "
         f"with a member matched: {with_interval(block.with_match)}"
     )
+
+
+def _strata(block: "DesignBlock") -> str:
+    low, high = block.fractions or (1.0, 1.0)
+    source = "of the file of sizes" if block.sizes == "file" else "from sums of weights"
+    return f"{block.strata:,} by {', '.join(block.columns)}, sizes {source}; {percent(low)} to {percent(high)} sampled"
 
 
 def _weights(block: "Weights") -> str:

@@ -14,6 +14,6 @@ def command() -> int:
     started = time.perf_counter()
     from keyhole.sampling.precompile import ESTIMATORS, precompile
 
-    precompile(ESTIMATORS)
+    precompile(ESTIMATORS, strata=True)
     click.echo(f"Compiled in {time.perf_counter() - started:.0f} s.")
     return 0

@@ -1,4 +1,4 @@
-"""Cells and risks if people are drawn at random within strata (docs/model.md section 13).
+"""Cells and risks if people are drawn at random within strata (docs/model.md section 12).
 
 The stratum is one more variable of the model. P(c and s) is the sum of section 4 with s as variable 0: the sums over
 sets without s are those of all strata, and a set T of keys with s adds

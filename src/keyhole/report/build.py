@@ -24,6 +24,7 @@ from keyhole.report.sections import (
     message,
 )
 from keyhole.risk.advice import describe_cautions
+from keyhole.summary import SIMPLE
 from keyhole.words import clean_name, duration, interval_words, plural, with_interval
 
 TITLE = "Disclosure risk of a file"
@@ -156,8 +157,9 @@ def _moment(manifest: Mapping[str, Any]) -> str:
 
 
 def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
+    design = summary.get("design") or SIMPLE
     assumed = [
-        f"{_sentence(summary)}.",
+        f"{design['assumes'][0].upper()}{design['assumes'][1:]}.",
         "An intruder knows the keys of a person exactly as they are in the file, and no other variable of it. If some "
         "keys are wrong or out of date, the real risk is lower.",
         "An intruder does not know who is in the sample. Anyone who knows that a person took part can identify that "
@@ -168,7 +170,7 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
         "against the model, not proof.",
     ]
     weights = summary.get("weights")
-    if summary["design"]["kind"] == "srs" and weights and not weights.get("equal", False):
+    if design["kind"] == "srs" and weights and not weights.get("equal", False):
         assumed[0] = (
             "The records were treated as a simple random sample, but the file has unequal survey weights. The risk of "
             "records with small weights is therefore understated."
@@ -179,11 +181,6 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
     if summary["model"]["prior"] == "paper":
         assumed.append("The prior of the article was used. It allows few profiles and tends to overstate the risk.")
     return tuple(assumed)
-
-
-def _sentence(summary: Mapping[str, Any]) -> str:
-    text: str = summary["design"]["assumes"]
-    return text[0].upper() + text[1:]
 
 
 def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: Kind) -> tuple[tuple[str, str], ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.data.strata import Strata
 from keyhole.kernels import jit
 from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
 from keyhole.kernels.base import draw_base_level, draw_base_strength
@@ -42,11 +43,23 @@ THEIRS: tuple[Any, ...] = (draw_augmented_records, draw_augmented_answers)
 """Two lists that take equally long, OURS including what is compiled after it."""
 
 
-def make_example(estimator: str = "exact", **options: Any) -> Problem:
-    """Return the problem of four records with two variables of two levels."""
+def make_example(estimator: str = "exact", strata: Strata | None = None, **options: Any) -> Problem:
+    """Return the problem of four records with two variables of two levels; with strata, the second is theirs."""
     level = np.array([[0, 2], [1, 3], [0, 3], [1, 2]], np.int32)
     records = Records(level, np.full(4, 2), np.array([0, 2, 4]))
-    return make_problem(records, np.arange(4), 10, Settings.model_validate({"estimator": estimator, **options}), None)
+    settings = Settings.model_validate({"estimator": estimator, **options})
+    return make_problem(records, np.arange(4), 10, settings, None, strata)
+
+
+def advance_example_strata() -> None:
+    """Make a draw of each model with two strata of two records and five people each."""
+    two, five = np.full(2, 2), np.full(2, 5)
+    order, of_record = np.arange(2), np.array([0, 1, 1, 0], np.int32)
+    nothing = np.zeros((2, 0), np.int32)
+    strata = Strata("strata", "file", ("S",), None, (), nothing, order, 2, of_record, two, five)
+    for model in ("hdp", "classes"):
+        problem = make_example(strata=strata, model=model)
+        advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
 
 
 def compile_kernels(kernels: Sequence[Any]) -> None:
@@ -90,7 +103,7 @@ def draw_example_people() -> None:
     fill_people(np.random.default_rng(0), draw, np.array([0, 2, 4]), no_rules(), make_cell_work(1, 1), out)
 
 
-def precompile(estimators: Sequence[str] = ("exact",)) -> None:
+def precompile(estimators: Sequence[str] = ("exact",), strata: bool = False) -> None:
     """Run these estimators on four records, so that all they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
     with garbage_kept():
@@ -99,6 +112,8 @@ def precompile(estimators: Sequence[str] = ("exact",)) -> None:
         for estimator in estimators:
             problem = make_example(estimator)
             advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
+        if strata:
+            advance_example_strata()
         draw_example_people()
 
 

@@ -181,7 +181,7 @@ def run_chains(
     checkpointer = make_checkpointer(checkpoint, problem, settings, report)
     resumed = checkpointer.resume() if checkpointer is not None and resume else None
     clock = time.perf_counter()
-    precompile((settings.estimator,))
+    precompile((settings.estimator,), strata is not None)
     compile_seconds = time.perf_counter() - clock
     start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
     seconds = time_draw(problem, settings, start.chains[-1].position)

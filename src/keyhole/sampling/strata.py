@@ -1,4 +1,4 @@
-"""Cells as the unseen people of each stratum meet them: P(c | s) = P(c and s) / P(s) (docs/model.md section 13).
+"""Cells as the unseen people of each stratum meet them: P(c | s) = P(c and s) / P(s) (docs/model.md section 12).
 
 A stratum restricts the keys that define it to one category each, and the further variable, which stands for all columns
 that are no keys, to one level. Strata that agree in their keys form a group: the event of a cell within a group is an
