@@ -23,7 +23,7 @@ def test_prices_are_defined_in_one_module():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.endswith("_cost")
     }
-    names = ("sweep_cost", "cell_cost", "class_sweep_cost", "class_evaluation_cost")
+    names = ("sweep_cost", "cell_cost", "class_sweep_cost", "class_evaluation_cost", "strata_cost")
     assert defined == {("sampling/costs.py", name) for name in names}
 
 
