@@ -58,7 +58,7 @@ def class_evaluation_cost(variables: int, events: int) -> float:
     return 150_000.0 + events * (200.0 + 0.3 * CLASSES * variables)
 
 
-ENTRY = 300.0
+ENTRY = 200.0
 """Cost of a cell's risks for each stratum that it may have people of."""
 
 
@@ -72,7 +72,7 @@ def strata_cost(rows: Sequence[tuple[int, int]], levels: int, entries: int, sett
         if settings.model == "classes":
             cost += events * (0.2 * CLASSES * (keys + levels))
         else:
-            sets = 0.4 * guess_profiles(settings) * (1 << keys) * levels
+            sets = 0.12 * guess_profiles(settings) * (1 << keys) * levels
             cost += events * (cell_cost(keys + (levels > 0), guess_profiles(settings)) + sets)
     return cost
 
