@@ -310,10 +310,11 @@ def _model(model: "ModelBlock") -> str:
 
 
 def _quick(quick: "QuickBlock") -> str:
-    return (
-        f"the simpler and faster model classes was run first, for {duration(quick.seconds)}: tau1 {about(quick.tau1)}, "
-        f"tau2 {about(quick.tau2)}; {quick.convergence.grade}. {quick.message}"
-    )
+    first, spent = "the simpler and faster model classes was run first, for", duration(quick.seconds)
+    if not quick.tau1.pooled:
+        tau1, tau2 = (interval_words(item.interval) for item in (quick.tau1, quick.tau2))
+        return f"{first} {spent}: tau1 {tau1}, tau2 {tau2} over its chains, which had not settled yet."
+    return f"{first} {spent}: tau1 {about(quick.tau1)}, tau2 {about(quick.tau2)}. {quick.message}"
 
 
 def group_table(convergence: "ConvergenceBlock") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -199,13 +199,9 @@ def _provenance(summary: Mapping[str, Any], manifest: Mapping[str, Any], kind: K
             with_interval(item) if item["pooled"] else interval_words(item["interval"])
             for item in (quick["tau1"], quick["tau2"])
         )
-        rows.append(
-            (
-                "Quick answer",
-                "The simpler and faster model classes, in which every person has one profile, was run first: "
-                f"tau1 {tau1}, tau2 {tau2}; {quick['convergence']['grade']}. {quick['message']}",
-            )
-        )
+        first = "The simpler and faster model classes, in which every person has one profile, was run first: "
+        settled = quick["message"] if quick["tau1"]["pooled"] else "A range over its chains, which had not settled yet."
+        rows.append(("Quick answer", f"{first}tau1 {tau1}, tau2 {tau2}. {settled}"))
     if model.get("profiles"):
         rows.append(("Profiles", with_interval(model["profiles"])))
     if chains["chains"]:

@@ -142,9 +142,10 @@ def describe_quick(answer: Answer) -> str:
         f"about {number(item.mean)} ({interval_words(item.interval)})" if item.pooled else interval_words(item.interval)
         for item in (answer.risk.tau1, answer.risk.tau2)
     )
+    settled = "" if answer.risk.tau1.pooled else " over its chains, which have not settled yet"
     return (
-        f"Quick answer after {duration(answer.seconds)}, by the simpler model classes: tau1 {tau1}, tau2 {tau2}; "
-        f"{answer.diagnosis.grade}. Now the full model, hdp."
+        f"Quick answer after {duration(answer.seconds)}, by the simpler model classes: tau1 {tau1}, tau2 {tau2}"
+        f"{settled}. Now the full model, hdp."
     )
 
 
