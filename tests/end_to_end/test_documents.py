@@ -179,6 +179,12 @@ def test_every_flag_in_the_readme_exists():
         assert flag in known, flag
 
 
+def test_the_documents_sort_records_with_those_that_are_not_unique_last():
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for call in re.findall(r"records\.sort\((.+?)\)", path.read_text(encoding="utf-8")):
+            assert "nulls_last=True" in call, path.name
+
+
 def test_constraints_name_no_index():
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         assert line.startswith("#") or re.fullmatch(r'[\w.-]+==[\w.]+( ; python_version (<|>=) "3\.12")?', line), line
