@@ -223,11 +223,17 @@ def test_bands_take_fractions_and_text_and_leave_blanks():
     "spec", ["", "5", "a", "0;15", "15,0", "0,0", "0,nan", "0,inf", "0y", "-5y", "y", "1,,2", [], 5, {"a": 1}]
 )
 def test_bad_bands_are_refused(spec):
-    if spec == "5":
-        assert bands(spec, BANDED.with_columns(pl.col("AGE") + 5)).ignored == ()
-        return
     with pytest.raises(SettingsError, match=r"^`bands` AGE: "):
         bands(spec)
+
+
+@pytest.mark.parametrize("spec", ["5", "5000", [2.5]])
+def test_a_single_limit_is_taken_for_a_width_without_its_letter(spec):
+    number = spec if isinstance(spec, str) else "2.5"
+    with pytest.raises(SettingsError, match=rf"did you mean {number}y \(bands of width {number}, whatever the unit\)"):
+        bands(spec)
+    with pytest.raises(SettingsError, match="single lower limit, so there is one band; write the lower limits, as in"):
+        bands([0])
 
 
 def test_values_without_a_band_are_located_but_never_shown():

@@ -64,6 +64,10 @@ def _read(name: str, entry: Any) -> Bands:
         raise invalid from None
     if not all(math.isfinite(limit) for limit in limits):
         raise invalid
+    if len(limits) == 1:
+        # A single limit puts every value into one band, which is hardly ever meant: the key would be left out.
+        guess = f"did you mean {text}y (bands of width {text}, whatever the unit)?" if limits[0] > 0 else REMEDY
+        raise SettingsError(f"`bands` {name}: {text} is a single lower limit, so there is one band; {guess}")
     if any(low >= high for low, high in itertools.pairwise(limits)):
         raise SettingsError(f"`bands` {name}: the limits must rise, as in 0,15,30,45")
     if len(limits) > MOST_BANDS:
