@@ -385,3 +385,26 @@ def test_json_codebook_is_what_python_passes(write):
     assert (
         read_microdata(write(CSV), ["AGE"], book).variables == read_microdata(write(CSV), ["AGE"], from_file).variables
     )
+
+
+def test_pandas_is_read_alike_without_pyarrow(monkeypatch):
+    frame = pd.DataFrame(
+        {
+            "TEXT": ["x", "y", None, "x"],
+            "OBJECT": pd.Series(["x", "y", None, "x"], dtype=object),
+            "CATEGORY": pd.Categorical(["b", None, "b", "a"], categories=["b", "a", "unseen"]),
+            "NUMBER": pd.array([1, 2, None, 2], dtype="Int64"),
+            "ANSWER": pd.array([True, None, False, True], dtype="boolean"),
+            "FLOAT": [1.0, np.nan, 2.0, 1.0],
+            "SMALL": np.array([1, 2, 3, 1], dtype=np.int8),
+            "DAY": pd.to_datetime(["2020-01-01", None, "2020-01-02", "2020-01-01"]),
+        }
+    )
+    keys, mixed = list(frame.columns), pd.DataFrame({"A": [1, "x", 2.5], "B": [1, 2, 1]})
+    with_pyarrow = read_microdata(frame, keys, allow_identifier=keys)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    without = read_microdata(frame, keys, allow_identifier=keys)
+    assert without.variables == with_pyarrow.variables
+    assert without.codes.tolist() == with_pyarrow.codes.tolist()
+    with pytest.raises(InputError, match="convert its key columns to text or numbers"):
+        read_microdata(mixed, ["A", "B"])

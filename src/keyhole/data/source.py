@@ -1,10 +1,12 @@
 """Read the wanted columns of a source of any kind, with the labels it has for them."""
 
+import importlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from keyhole.data.categories import compact
@@ -109,9 +111,35 @@ def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
     try:
         chosen = data.select(*names)
         eager = chosen.collect(backend="polars") if isinstance(chosen, nw.LazyFrame) else chosen
-        return Table(where, tuple(header), eager.to_polars())
+        return Table(where, tuple(header), _to_polars(eager))
     except MemoryError:
         raise
     except Exception:
         # For instance columns of mixed Python objects; the library's own message may quote values.
         raise InputError("the dataframe cannot be read: convert its key columns to text or numbers.") from None
+
+
+def _to_polars(data: Any) -> pl.DataFrame:
+    """Convert an eager dataframe of narwhals.
+
+    polars needs pyarrow for the texts, categories and nullable numbers of pandas, although pandas itself does without;
+    such columns then pass through Python objects.
+    """
+    if data.implementation.is_pandas():
+        try:
+            importlib.import_module("pyarrow")
+        except ImportError:
+            return pl.DataFrame([_series_to_polars(data[name]) for name in data.columns])
+    frame: pl.DataFrame = data.to_polars()
+    return frame
+
+
+def _series_to_polars(column: Any) -> pl.Series:
+    """Convert a series of pandas without pyarrow."""
+    dtype = column.to_native().dtype
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        series: pl.Series = column.to_polars()
+        return series
+    blank = column.is_null().to_list()
+    values = [None if is_blank else value for value, is_blank in zip(column.to_list(), blank, strict=True)]
+    return pl.Series(column.name, values, strict=True)
