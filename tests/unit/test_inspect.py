@@ -397,3 +397,20 @@ def test_another_column_that_is_missing_does_not_deny_the_keys(tmp_path, option)
     pl.DataFrame({"A": [1, 2] * 20, "B": [1, 2, 3, 4] * 10}).write_csv(tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"has no column 'Nope': its columns are A, B\.$"):
         keyhole.assess(tmp_path / "x.csv", "A,B", 400, **{option: "Nope"})
+
+
+def test_columns_without_a_name_are_told(tmp_path, capsys):
+    from_r, several = tmp_path / "r.csv", tmp_path / "several.csv"
+    from_r.write_text('"","AGE","SEX"\n"1",30,"f"\n"2",31,"m"\n"3",30,"f"\n')
+    several.write_text("A,,B,\nx,1,y,2\nx,2,z,3\n")
+    for path, places, words in (
+        (from_r, (1,), "the first column has no name (R's row names): it is no key, and should not be released."),
+        (several, (2, 4), "columns 2 and 4 have no name, so they are not listed: name what should be a key"),
+    ):
+        found = inspect(path)
+        assert found.unnamed == places
+        assert found.to_dict()["unnamed"] == list(places)
+        with pytest.raises(SystemExit):
+            main(["inspect", str(path)])
+        assert words in capsys.readouterr().err
+    assert inspect(pl.DataFrame({"": [1, 2], "B": [1, 1]})).unnamed == ()

@@ -1,12 +1,14 @@
 """`keyhole inspect`."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from keyhole.commands.flags import CODEBOOK, DATABASE, JSON, add, choose_source, given
+from keyhole.words import enumerate_words
 
 if TYPE_CHECKING:
     from keyhole.data import Inspected, Inspection
@@ -40,6 +42,8 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     else:
         _print(found)
     print_na(found.na)
+    if found.unnamed:
+        print_note(_describe_unnamed(found.unnamed))
     if not found.named:
         print_note(
             f"{source}: its first row looks like a record, not names: add a header line that names the columns. "
@@ -77,3 +81,14 @@ def _describe(variable: "Inspected") -> str:
     named = "; ".join(f"{code} {label}" if code != label else code for code, label in pairs[:SHOWN_CATEGORIES])
     more = f"; and {len(pairs) - SHOWN_CATEGORIES} more" if len(pairs) > SHOWN_CATEGORIES else ""
     return ": ".join(part for part in (variable.title, named + more) if part)
+
+
+def _describe_unnamed(places: Sequence[int]) -> str:
+    """Say which columns are not listed because they have no name, and what the first one probably is."""
+    if tuple(places) == (1,):
+        return "the first column has no name (R's row names): it is no key, and should not be released."
+    one, numbers = len(places) == 1, enumerate_words([str(place) for place in places])
+    return (
+        f"column{'' if one else 's'} {numbers} {'has' if one else 'have'} no name, so "
+        f"{'it is' if one else 'they are'} not listed: name what should be a key, and release no other."
+    )

@@ -87,12 +87,15 @@ class Inspection:
         What is taken as missing, as `input.na` in summary.json.
     named : bool
         False if the first line looks like a record; the variables are then called V1, V2, ...
+    unnamed : tuple of int
+        Columns without a name, from 1, which are not described.
     """
 
     rows: int
     variables: tuple[Inspected, ...]
     na: Mapping[str, Any]
     named: bool = True
+    unnamed: tuple[int, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -109,7 +112,13 @@ class Inspection:
         variables = [asdict(variable) for variable in self.variables]
         for variable in variables:
             variable["categories"] = [{"code": code, "label": label} for code, label in variable["categories"]]
-        return {"rows": self.rows, "variables": variables, "na": dict(self.na), "named": self.named}
+        return {
+            "rows": self.rows,
+            "variables": variables,
+            "na": dict(self.na),
+            "named": self.named,
+            "unnamed": list(self.unnamed),
+        }
 
 
 def inspect(
@@ -141,16 +150,19 @@ def inspect(
     book = read_codebook(codebook)
     found: list[Inspected] = []
     rows, named = 0, True
+    unnamed: tuple[int, ...] = ()
     missing: dict[str, Any] = {"texts": list(choose_texts(na)), "found": {}, "met": {}}
     for table in _parts(source, options):
         rows, named = max(rows, table.frame.height), named and table.named
+        if "" not in table.frame.columns:
+            unnamed = tuple(place for place, name in enumerate(table.header, start=1) if not name)
         frame, here = blank_keys(table, table.frame.columns, book, na)
         missing["found"] |= here["found"]
         missing["met"] |= here["met"]
         for name in frame.columns:
             variable = book.get(name) or table.labels.get(name)
             found.append(_inspect(frame[name], table.titles.get(name, ""), variable, table.where))
-    return Inspection(rows, tuple(found), missing, named)
+    return Inspection(rows, tuple(found), missing, named, unnamed)
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
