@@ -229,7 +229,8 @@ def test_what_is_no_estimate_is_marked(run, monkeypatch):
         assert re.search(rf"^ {line}", out, re.M), line
     notes = " ".join(out.split())
     for note in (
-        "* NOT CONVERGED within --time-limit: the range over chains, no estimate",
+        "* NOT CONVERGED within --time-limit: the range over chains, no estimate. Give a longer --time-limit. That "
+        "another line converged does not make its model better: `keyhole assess` checks whether a model fits",
         "+ usable but not fully converged",
         "a too simple for this file, so risk is overestimated (B1 = 9.0, B2 = 1.0; above 2)",
         "b not for this design: ignores the rules (--zeros)",

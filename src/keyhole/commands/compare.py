@@ -22,7 +22,9 @@ from keyhole.words import as_flags, duration, interval_words, number, plural, wi
 
 TOO_SIMPLE = 2.0
 GRADES = {
-    "not converged": "NOT CONVERGED within `time_limit`: the range over chains, no estimate",
+    "not converged": "NOT CONVERGED within `time_limit`: the range over chains, no estimate. Give a longer "
+    "`time_limit`. That another line converged does not make its model better: `keyhole assess` checks whether a "
+    "model fits, `keyhole validate` how well it predicts",
     "usable": "usable but not fully converged within `time_limit`",
 }
 FIXED_MARKS = dict(zip(GRADES.values(), "*+", strict=True))
