@@ -189,7 +189,10 @@ def fine(low, observed, high, ok):
     ("uniques", "unseen", "two_way", "options", "words"),
     [
         (fine(690, 720, 740, True), fine(1, 5, 9, True), TwoWay(1, 45, ("A", "B"), True), {},
-         ["The model expects 690 to 740 records that are alone in the sample; the file has 720.", "agree too"]),
+         ["The model expects 690 to 740 records that are alone in the sample; the file has 720.",
+          "1 of 45 pairs of keys is further from the model than expected, A and B most. This may be chance."]),
+        (fine(690, 720, 740, True), fine(1, 5, 9, True), TwoWay(0, 45, (), True), {},
+         ["has 720. Pairs of key values agree too."]),
         (fine(690, 680, 740, False), fine(1, 5, 9, True), TwoWay(1, 45, (), True), {},
          ["DOES NOT FIT", "tau1 is likely too high", "`zeros`", "`self_check`"]),
         (fine(690, 780, 740, False), fine(1, 5, 9, True), TwoWay(1, 45, (), True), {"prior": "paper"},
@@ -201,7 +204,10 @@ def fine(low, observed, high, ok):
          ["3 of 45 pairs of keys", "AGE with SEX"]),
         (fine(690, 700, 740, True), fine(1, 5, 9, True), TwoWay(0, 45, (), False), {}, ["taken together"]),
     ],
-    ids=["fits", "too many expected", "too few expected", "unseen pairs", "rare pairs", "margins", "margins together"],
+    ids=[
+        "fits but for a pair", "fits", "too many expected", "too few expected", "unseen pairs", "rare pairs", "margins",
+        "margins together",
+    ],
 )  # fmt: skip
 def test_the_verdict_says_what_it_means_and_what_to_do(uniques, unseen, two_way, options, words):
     message = explain_fit(uniques, unseen, two_way, 1000, make_settings(**options), rules=False, finished=True)

@@ -393,3 +393,12 @@ def test_chains_apart_are_named():
         {"chains": [1, 2], "tau1": interval(38.0), "tau2": interval(97.0), "stacking": None}
     ]
     assert make_content(result).convergence.groups == ()
+
+
+def test_what_the_model_check_says_of_pairs_is_said_once():
+    result = make_result()
+    pairs = make_content(result, internal=True).check.two_way
+    assert pairs.endswith("AGE and SEX most. This may be chance.")
+    result.summary["fit"]["message"] += f" {pairs}"
+    check = make_content(result, internal=True).check
+    assert (check.two_way, check.sentence.count("further from the model")) == (None, 1)

@@ -41,7 +41,9 @@ def describe_check(
             parts.append("Fitted to a random half of the file, it does not predict the whole well.")
     if kind == "internal":
         parts = [message(found["message"]) for found in checks if found.get("message")] or parts
-    return ModelCheck(ok, " ".join(parts), tuple(rows), _two_way((fit or {}).get("two_way")))
+    text, pairs = " ".join(parts), _two_way((fit or {}).get("two_way"))
+    # The owner's message may say the same of pairs.
+    return ModelCheck(ok, text, tuple(rows), None if pairs and pairs in text else pairs)
 
 
 def _row(word: str, found: Block, rule: Rule) -> CheckRow:
@@ -77,4 +79,4 @@ def _two_way(found: Any) -> str | None:
         text += f", {enumerate_words([clean_name(name) for name in found['worst']])} most"
     if not outside:
         return f"{text}."
-    return f"{text}. {'Chance explains this.' if found['ok'] else 'Chance does not explain this.'}"
+    return f"{text}. {'This may be chance.' if found['ok'] else 'Chance does not explain this.'}"

@@ -262,7 +262,7 @@ def explain_fit(
     text = f"The model expects {expected} records that are alone in the sample; the file has {uniques.observed:,}."
     found = [*explain_uniques(uniques), *explain_unseen(unseen, people), *explain_two_way(two_way)]
     if not found:
-        return f"{text} Pairs of key values agree too." if two_way.total else text
+        return " ".join([text, *describe_pairs(two_way)])
     verdict = "THE MODEL DOES NOT FIT." if finished else "THE MODEL DOES NOT FIT YET."
     return " ".join([verdict, text, *found, advise(unseen, settings, rules, finished)])
 
@@ -290,6 +290,19 @@ def explain_unseen(check: "Check", people: int) -> list[str]:
             "too high."
         ]
     return [f"{text} The file has more rare pairs than the model predicts, and tau1 may be too low."]
+
+
+def describe_pairs(two_way: "TwoWay") -> list[str]:
+    """Return how pairs of variables fit where the model as a whole does."""
+    if not two_way.total:
+        return []
+    if not two_way.outside:
+        return ["Pairs of key values agree too."]
+    are = "is" if two_way.outside == 1 else "are"
+    return [
+        f"{two_way.outside} of {plural(two_way.total, 'pair')} of keys {are} further from the model than expected, "
+        f"{enumerate_words(two_way.worst)} most. This may be chance."
+    ]
 
 
 def explain_two_way(two_way: "TwoWay") -> list[str]:
