@@ -42,6 +42,7 @@ class Observed:
     category_uniques: tuple[int, ...] = (41, 4)
     above: tuple[int, ...] = (3, 24, 58, 91)
     bands: tuple[int, ...] = (315, 47, 41, 25, 47, 28)
+    missing: int = 4
 
 
 def interval(mean: float) -> dict[str, Any]:
@@ -114,6 +115,12 @@ def make_summary(
             "distinct_cells": seen.distinct_cells,
             "missing": "category",
             "ignored_keys": ["COUNTRY"],
+            "bands": {keys[0]: "5y", keys[1]: "0,15,30"},
+            "na": {
+                "texts": ["", "NA", "."],
+                "found": {keys[0]: seen.missing} if seen.missing else {},
+                "met": {keys[0]: ["."]} if seen.missing else {},
+            },
         },
         "zeros": {
             "rules": 10,

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -402,3 +403,16 @@ def test_what_the_model_check_says_of_pairs_is_said_once():
     result.summary["fit"]["message"] += f" {pairs}"
     check = make_content(result, internal=True).check
     assert (check.two_way, check.sentence.count("further from the model")) == (None, 1)
+
+
+def test_bands_and_texts_that_mean_missing_are_named():
+    result = make_result()
+    for internal, counted in ((False, "categories: fewer than 10 values of keys"), (True, "categories: AGE 4 ('.')")):
+        content = make_content(result, internal)
+        assert content.source.bands == ("AGE in bands of 5y", "SEX in bands from 0, 15 and 30")
+        told = content.source.missing_texts
+        assert told.startswith("Texts that mean missing ('NA' or '.', and what a codebook declares missing) were read")
+        assert told.endswith(counted)
+        page = html.unescape(render(content))
+        assert f"{told}." in page
+        assert "cut into bands: <bdi>AGE in bands of 5y</bdi>" in page

@@ -74,7 +74,7 @@ def random_observed(rng: np.random.Generator) -> Observed:
     rows, distinct, doubles, triples, left_out, households, with_unique, half = some(8)
     return Observed(
         used + rows, used, sum(bands), distinct, doubles, triples, left_out, households, with_unique, half,
-        some(3), some(2), tuple(sorted(some(4))), bands,
+        some(3), some(2), tuple(sorted(some(4))), bands, some(1)[0],
     )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def canaries(rng: np.random.Generator) -> Observed:
         return tuple(int(next(numbers)) for _ in range(how_many))
 
     one = [some(1)[0] for _ in range(10)]
-    return Observed(*one, some(3), some(2), some(4), (12, 23, 34, 46, 57, 68))
+    return Observed(*one, some(3), some(2), some(4), (12, 23, 34, 46, 57, 68), *some(1))
 
 
 def counts_in(seen: Observed) -> set[int]:

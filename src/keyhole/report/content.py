@@ -96,7 +96,7 @@ class Source:
     """The file.
 
     population: as shown; missing: how blank values were treated; undecided: whether blank values leave open if further
-    records are alone.
+    records are alone; bands: how keys were cut; missing_texts: which texts were read as blank.
     """
 
     records: Count
@@ -108,6 +108,8 @@ class Source:
     missing: str
     cells: str | None
     undecided: bool = False
+    bands: tuple[str, ...] = ()
+    missing_texts: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from keyhole.report.content import (
     VariableRisk,
     round_population,
 )
-from keyhole.words import as_flags, clean_name, number, percent, plural, two_digits, with_interval
+from keyhole.words import as_flags, clean_name, enumerate_words, number, percent, plural, two_digits, with_interval
 
 Block = Mapping[str, Any]
 
@@ -63,7 +63,30 @@ def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
         missing=MISSING.get(source.get("missing", "category"), str(source.get("missing"))) + _undecided(source, rule),
         cells=f"{source['cells']:,}" if kind == "internal" else None,
         undecided=source.get("undecided", 0) >= (SMALLEST if kind == "safe" else 1),
+        bands=tuple(_bands(clean_name(name), text) for name, text in (source.get("bands") or {}).items()),
+        missing_texts=_missing_texts(source.get("na"), kind, rule),
     )
+
+
+def _bands(name: str, text: str) -> str:
+    """Say how a key was cut. What was asked for is no value of the data, so a safe report may show it."""
+    limits = text.split(",")
+    return f"{name} in bands of {text}" if len(limits) < 2 else f"{name} in bands from {enumerate_words(limits)}"
+
+
+def _missing_texts(block: Block | None, kind: Kind, rule: Rule) -> str:
+    """Say which texts of the keys were read as blank. Which of them occur depends on records: owner only."""
+    if not block:
+        return ""
+    texts = enumerate_words([f"'{clean_name(text)}'" for text in block["texts"] if text], "or")
+    what = f"{texts}, and what a codebook declares missing" if texts else "what a codebook declares missing"
+    found = block["found"]
+    told = f"Texts that mean missing ({what}) were read as blank, unless the codebook lists them as categories"
+    if kind == "safe" or not found:
+        return f"{told}: {rule(sum(found.values())).in_a_sentence} values of keys"
+    met = {name: clean_name(", ".join(f"'{text}'" for text in block["met"][name])) for name in found}
+    keys = [f"{clean_name(name)} {count:,} ({met[name]})" for name, count in found.items()]
+    return f"{told}: {enumerate_words(keys)}"
 
 
 def _undecided(source: Block, rule: Rule) -> str:
