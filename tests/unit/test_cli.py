@@ -12,6 +12,7 @@ import pytest
 
 import keyhole
 from keyhole.cli import COMMANDS, group, main
+from keyhole.commands.what_if import read_merges
 from keyhole.risk.advice import Verdict
 from keyhole.settings import option_names
 from tests.unit.test_settings import BAD
@@ -493,6 +494,7 @@ def test_what_if_answers_from_a_folder(run, tmp_path):
         ((), "give --drop KEY or --merge KEY=A,B"),
         (("--merge", "A"), "write AGE=1,2|3,4"),
         (("--merge", "A=1,2||3"), "write AGE=1,2|3,4"),
+        (("--merge", "A=1,"), "'' is the blank category"),
         (("--merge", "A=1,2", "--merge", "A=3,4"), "A has two --merge"),
     ],
 )
@@ -539,3 +541,15 @@ def test_the_quick_answer_is_explained(run, tmp_path):
     assert "the simpler and faster model classes was run first, for " in " ".join(found.out.split())
     page = (tmp_path / "x.keyhole" / "report.html").read_text(encoding="utf-8")
     assert "The simpler and faster model classes, in which every person has one profile, was run first" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("1, 2 |3,4", [["1", "2"], ["3", "4"]]),
+        ("'Installation, repair',Sales|\"a|b\",''", [["Installation, repair", "Sales"], ["a|b", ""]]),
+        ("'s-Gravenhage,Rock 'n' roll", [["'s-Gravenhage", "Rock 'n' roll"]]),
+    ],
+)
+def test_names_of_categories_to_merge_may_be_quoted(text, groups):
+    assert read_merges(None, None, (f"A={text}",)) == {"A": groups}

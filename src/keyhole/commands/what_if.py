@@ -1,5 +1,6 @@
 """`keyhole what-if`."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,36 @@ if TYPE_CHECKING:
     from keyhole.summary import Summary
 
 
+_NAME = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^,|]*?))\s*([,|]|$)""")
+"""The name of a category and what separates it from the next. A quote counts only where it encloses a whole name."""
+
+
+def _read_groups(text: str) -> list[list[str]]:
+    """Turn 1,2|3,4 into lists of categories; a name without quotes is not empty."""
+    groups: list[list[str]] = [[]]
+    place, separator = 0, ","
+    while separator:
+        found = _NAME.match(text, place)
+        if found is None or found[3] == "":
+            return []
+        groups[-1].append(next(name for name in found.groups()[:3] if name is not None))
+        place, separator = found.end(), found[4]
+        if separator == "|":
+            groups.append([])
+    return groups
+
+
 def read_merges(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     """Turn AGE=1,2|3,4 into a name and its lists of categories."""
     merged: dict[str, Any] = {}
     for value in values:
         name, equals, text = value.partition("=")
-        groups = [[code.strip() for code in group.split(",") if code.strip()] for group in text.split("|")]
-        if not equals or not name.strip() or not all(groups):
-            raise click.BadParameter("write AGE=1,2|3,4: the categories to merge, and | between groups.")
+        groups = _read_groups(text)
+        if not equals or not name.strip() or not groups:
+            raise click.BadParameter(
+                "write AGE=1,2|3,4: the categories to merge, and | between groups. A name with a comma is quoted "
+                "('Installation, repair'), and '' is the blank category."
+            )
         if name.strip() in merged:
             raise click.BadParameter(f"{name.strip()} has two --merge: give one, with | between groups.")
         merged[name.strip()] = groups
@@ -48,7 +71,8 @@ def describe(sample_uniques: int, tau1: "Measure", tau2: "Measure", grade: str) 
     multiple=True,
     metavar="KEY=A,B|C,D",
     callback=read_merges,
-    help="Merge these categories of a key (AGE=1,2|3,4); the others stay. May be repeated.",
+    help="Merge these categories of a key (AGE=1,2|3,4); the others stay. Quote names with a comma; '' is the blank "
+    "category. May be repeated.",
 )
 @add(JSON)
 def command(folder: Path, data: Path | None, drop: tuple[str, ...], merge: dict[str, Any], as_json: bool) -> int:
@@ -61,6 +85,7 @@ def command(folder: Path, data: Path | None, drop: tuple[str, ...], merge: dict[
     Examples:
       keyhole what-if survey.keyhole --data survey.csv --drop RACE
       keyhole what-if survey.keyhole --merge "AGE=1,2|3,4|5,6" --drop RACE
+      keyhole what-if survey.keyhole --merge "JOB='Installation, repair',Construction"
     """
     if not drop and not merge:
         raise click.UsageError("give --drop KEY or --merge KEY=A,B: what would be changed.")
