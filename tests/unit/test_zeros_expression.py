@@ -126,6 +126,11 @@ def test_round_trip(condition) -> None:
     [
         ("", 1, "a variable, 'not' or '('"),
         ("AGE", 4, "one of == != < <= > >= in"),
+        (
+            "AGE <= 1 and Marital Status in (1)",
+            22,
+            "one of == != < <= > >= in (write names with spaces in backticks: `Marital Status`).",
+        ),
         ("AGE = 1", 5, "'==' (a comparison has two equal signs)"),
         ("AGE == ", 8, "a category"),
         ("AGE == 1 MARST == 2", 10, "'and', 'or' or the end of the expression"),

@@ -208,7 +208,11 @@ class _Parser:
                 return Comparison(name.text, operator, (Value(value.text, None, value.position),), name.position)
         operator = "not in" if self.take("not") else "in"
         if not self.take("in", "%in%"):
-            raise self.expected("'in'" if operator == "not in" else "one of == != < <= > >= in")
+            expected = "'in'" if operator == "not in" else "one of == != < <= > >= in"
+            # Two words in a row are probably one name.
+            spaced = name.kind == "word" and self.token.kind == "word" and operator == "in"
+            hint = f" (write names with spaces in backticks: `{name.text} {self.token.text}`)" if spaced else ""
+            raise self.expected(f"{expected}{hint}")
         return Comparison(name.text, operator, self.values(), name.position)
 
     def values(self) -> tuple[Value, ...]:
