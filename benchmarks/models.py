@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from benchmarks.machine import ROOT
 from benchmarks.samples import DATA, Sample, encode_codes, name_sample, read_sample
 from keyhole.data import count_cells
+from keyhole.data.categories import order_categories
+from keyhole.files import NUMBER
 from keyhole.kernels.state import no_rules
 from keyhole.risk import diagnose, summarise_risk
 from keyhole.sampling import Trace, run_chains
@@ -34,7 +36,7 @@ RESULTS = ROOT / "benchmarks" / "output" / "models.jsonl"
 POPULATIONS = ROOT.parent / "populations"
 MODELS = ("classes", "hdp")
 HELD_OUT, HELD_OUT_DRAWS = 1_000, 100
-LIMITS = {"classes": "2m", "hdp": "3m"}
+LIMITS = {"classes": "5m", "hdp": "8m"}
 REAL = {f"{name}_{n}": (name, n) for name in ("health", "men", "mothers", "workers") for n in (500, 1_000)}
 PUBLISHED = {
     name_sample(*file): file
@@ -54,24 +56,33 @@ class Case:
     others: NDArray[np.int32] | None
 
 
-def read_population(name: str) -> tuple[NDArray[np.int32], list[int]]:
-    """Return the codes of all people, and the number of categories of each variable."""
+def read_population(name: str) -> tuple[NDArray[np.int32], list[int], NDArray[np.int64]]:
+    """Return the codes of all people, the number of categories of each variable, and which levels have an order."""
     with (POPULATIONS / f"{name}.csv").open() as file:
         rows = list(csv.reader(file))[1:]
-    columns = [np.unique(column, return_inverse=True) for column in zip(*rows, strict=True)]
-    return np.column_stack([code for _, code in columns]).astype(np.int32), [len(labels) for labels, _ in columns]
+    codes, sizes, numbers = [], [], []
+    for column in zip(*rows, strict=True):
+        categories = order_categories(set(column))
+        place = {category: code for code, category in enumerate(categories)}
+        codes.append([place[category] for category in column])
+        sizes.append(len(categories))
+        numbers.append(all(NUMBER.fullmatch(category) for category in categories))
+    start = np.cumsum([0, *sizes])
+    ordered = [(start[j], start[j + 1]) if numbers[j] else (start[j], start[j]) for j in range(len(sizes))]
+    return np.column_stack(codes).astype(np.int32), sizes, np.array(ordered, np.int64)
 
 
 def draw_cases(name: str, n: int, seeds: Iterable[int]) -> Iterator[Case]:
     """Yield samples of a population of real people."""
-    codes, sizes = read_population(name)
+    codes, sizes, ordered = read_population(name)
     _, cell, people = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     for seed in seeds:
         order = np.random.default_rng(seed).permutation(len(codes))
         chosen, others = order[:n], order[n : n + HELD_OUT]
         unique = count_cells(codes[chosen]).unique_record
         found = people[cell.reshape(-1)[chosen[unique]]]
-        sample = Sample(f"{name}_{n}", encode_codes(codes[chosen], sizes), unique, len(codes))
+        records = encode_codes(codes[chosen], sizes)._replace(ordered=ordered)
+        sample = Sample(f"{name}_{n}", records, unique, len(codes))
         truth = float((found == 1).sum()), float((1.0 / found).sum())
         yield Case(sample, truth, encode_codes(codes[others], sizes).level)
 

@@ -19,6 +19,10 @@ MARGINS = 1_003
 """Records whose margins the model check compares."""
 
 
+LAYOUTS = 1_004
+"""Layouts of the rows of ordered keys: the same for every seed, because they are part of the model."""
+
+
 def chain_seeds(seed: int, chains: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(seed).spawn(chains)
 

@@ -46,7 +46,7 @@ class Case:
 
     @property
     def prior(self) -> Prior:
-        return make_prior(self.model.finite, self.model.adaptive)
+        return make_prior(self.model.finite, self.model.adaptive, list(self.model.levels))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def complete_states(rng, prior, pool):
             for t in range(state.table_total[i]):
                 state.table_label[i, t] = name[state.table_label[i, t]]
         fill_weights(rng, prior, state)
-        fill_profiles(rng, pool.level_start, state)
+        fill_profiles(rng, prior.trees, pool.level_start, state)
 
 
 def chi_square_p(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> float:

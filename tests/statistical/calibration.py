@@ -95,7 +95,7 @@ def draw_truth(rng: np.random.Generator, setting: Setting, boxes: tuple[Box, ...
     """
     people = setting.records * (CROWD if boxes else 1)
     while True:
-        pool = empty_pool(1, people, setting.levels, 8 * (people * len(setting.levels) // 8 + 20))
+        pool = empty_pool(1, people, setting.levels, 8 * (people * len(setting.levels) // 8 + 20), setting.strengths)
         fill_pool(rng, setting.prior, setting.profiles, pool)
         run_step("eppf", rng, setting.prior, pool)
         chosen = np.flatnonzero(find_possible(pool.level[0], pool.level_start, boxes))[: setting.records]

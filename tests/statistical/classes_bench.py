@@ -19,6 +19,7 @@ from tests.oracle.classes_sampler import QUANTITIES, ClassesState, draw_state, m
 from tests.oracle.model import Hyper
 from tests.statistical.boxes import Box, make_box_rules
 from tests.statistical.classes_labels import LabelledState, sweep_labelled
+from tests.statistical.prior_pool import make_trees
 
 Move = Callable[[np.random.Generator, Cells, Prior, LabelledState], LabelledState]
 FEW = 2
@@ -77,7 +78,8 @@ def make_prior(
 ) -> Prior:
     """The prior of docs/model.md section 11. gamma: its shape and rate."""
     rules = make_box_rules(levels, boxes) if boxes else no_rules()
-    return Prior(False, adaptive, np.array(gamma), np.array([2.0, 1.0]), 1.5, 2.0, 1.0, rules)
+    trees = make_trees(list(levels), ordered=False)
+    return Prior(False, adaptive, np.array(gamma), np.array([2.0, 1.0]), 1.5, 2.0, 1.0, rules, trees)
 
 
 def as_levels(data: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -115,6 +117,7 @@ def lay_out(found: ClassesState, start: NDArray[np.int64], ruled: bool) -> tuple
         weight_concentration=np.array([found.hyper.gamma]),
         base_strength=np.array(found.hyper.strength),
         base_level=np.concatenate(found.hyper.base),
+        layout=np.zeros((len(start) - 1, profiles), np.int64),
     )
     return Cells(np.ascontiguousarray(cell_level), size.sum(axis=1), start), LabelledState(labels, parameters)
 
@@ -182,7 +185,7 @@ def move_profiles(rng: np.random.Generator, cells: Cells, prior: Prior, state: L
     """Draw everything but the labels."""
     labels, old = state
     hyper = old.base_strength, old.base_level, old.weight_concentration
-    return LabelledState(labels, draw_profiles(rng, cells, prior, labels, *hyper, old.level_profile))
+    return LabelledState(labels, draw_profiles(rng, cells, prior, labels, *hyper, old.level_profile, old.layout))
 
 
 MOVES: dict[str, Move] = {"sweep": sweep_labelled, "profiles": move_profiles}

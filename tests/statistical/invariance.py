@@ -31,10 +31,15 @@ class Setting:
     levels: tuple[int, ...] = (2, 3, 2)
     profiles: int = 3
     capacity: int = 64
+    ordered: bool = False
 
     @property
     def prior(self) -> Prior:
-        return make_prior(self.finite, self.adaptive)
+        return make_prior(self.finite, self.adaptive, list(self.levels), self.ordered)
+
+    @property
+    def strengths(self) -> int:
+        return len(self.prior.trees.strength_scale)
 
 
 SETTINGS = {
@@ -45,6 +50,8 @@ SETTINGS = {
         Setting("mixed paper", finite=True, adaptive=False),
         Setting("mixed adaptive", finite=True, adaptive=True),
         Setting("one profile", finite=True, adaptive=True, records=12, levels=(3,), profiles=1),
+        Setting("hdp ordered", finite=False, adaptive=True, levels=(5, 2), ordered=True),
+        Setting("mixed ordered", finite=True, adaptive=True, records=8, levels=(5, 2), profiles=2, ordered=True),
     )
 }
 
@@ -52,7 +59,7 @@ SETTINGS = {
 def draw_pool(setting: Setting, replicates: int, seed: int) -> Pool:
     """Independent draws from the prior, with V filled."""
     rng = np.random.default_rng(seed)
-    pool = empty_pool(replicates, setting.records, setting.levels, setting.capacity)
+    pool = empty_pool(replicates, setting.records, setting.levels, setting.capacity, setting.strengths)
     fill_pool(rng, setting.prior, setting.profiles, pool)
     run_step("eppf", rng, setting.prior, pool)
     return pool

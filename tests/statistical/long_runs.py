@@ -40,10 +40,10 @@ def run_geweke(rng, prior, pool, work, sweeps, thin, partitions, cell, out):
 def geweke_sample(setting: Setting, sweeps: int, thin: int, seed: int) -> NDArray[np.float64]:
     """Quantities along one chain of the successive-conditional simulator, started from the prior."""
     rng = np.random.default_rng(seed)
-    pool = empty_pool(1, setting.records, setting.levels, 160)
+    pool = empty_pool(1, setting.records, setting.levels, 160, setting.strengths)
     fill_pool(rng, setting.prior, setting.profiles, pool)
     run_step("eppf", rng, setting.prior, pool)
-    work = make_pool_work(pool)
+    work = make_pool_work(pool, setting.prior)
     partitions, cell = growth_strings(len(setting.levels)), pool.level_start[:-1]
     out = np.empty((sweeps // thin, measure_pool(setting.prior, pool).shape[1]))
     run_geweke(rng, setting.prior, pool, work, sweeps, thin, partitions, cell, out)

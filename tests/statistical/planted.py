@@ -56,7 +56,10 @@ def mark_long(items: Iterable[Any]) -> list[Any]:
 
 SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
 LABELS = Probe("invariance", "hdp paper", "labels", 5, 1_500)
-BASE_LEVEL = Probe("invariance", "one profile", "base level", 6)
+BASE = Probe("invariance", "one profile", "base", 6)
+TREES = Probe("invariance", "mixed ordered", "base", 4, 3_000)
+LAYOUTS = Probe("invariance", "mixed ordered", "layouts", 6, 3_000)
+ROWS = Probe("invariance", "mixed ordered", "profiles", 1)
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000, long=True)
 SWEEP = Probe("invariance", "mixed adaptive", "sweep", long=True)
 
@@ -77,17 +80,94 @@ BUGS = (
     ),
     Bug(
         "wrong concentration in the table counts",
-        "base.py",
-        "concentration = state.base_strength[j] * state.base_level[v]",
-        "concentration = state.base_strength[j]",
-        BASE_LEVEL,
+        "trees.py",
+        "draw_table_count(rng, answers, shape[e])",
+        "draw_table_count(rng, answers, strength[s])",
+        BASE,
     ),
     Bug(
         "base levels without the +1 of their prior",
-        "base.py",
-        "work.level_shape[v] = 1.0",
-        "work.level_shape[v] = 0.01",
-        BASE_LEVEL,
+        "trees.py",
+        "rate, count = np.ones(last - first), np.ones(last - first)",
+        "rate, count = np.ones(last - first), np.full(last - first, 0.01)",
+        BASE,
+    ),
+    Bug(
+        "strengths without their prior",
+        "trees.py",
+        "return proposed if -rng.standard_exponential() < ratio else old",
+        "return proposed",
+        BASE,
+    ),
+    Bug(
+        "steps of strengths with shapes that stay",
+        "trees.py",
+        "ratio[x] += log_rising(shape[e] * factor[x], answers) - log_rising(shape[e], answers)",
+        "ratio[x] += 0.0",
+        BASE,
+    ),
+    Bug(
+        "a strength without data keeps its value",
+        "trees.py",
+        "return scale * math.exp(sd * rng.standard_normal())",
+        "return old * math.exp(rng.standard_normal())",
+        TREES,
+    ),
+    Bug(
+        "base levels without the nodes below the root",
+        "trees.py",
+        "rate[v - first] += held",
+        "rate[v - first] += 0.0",
+        TREES,
+    ),
+    Bug(
+        "the scale of pi without the tables of the roots",
+        "trees.py",
+        "roots += node_tables[trees.node_start[own] - first_node]",
+        "roots += 0",
+        TREES,
+    ),
+    Bug(
+        "counts of edges left at the first level",
+        "trees.py",
+        "count[trees.edge_first[e] - first + x] += spread[x]",
+        "count[trees.edge_first[e] - first] += spread[x]",
+        TREES,
+    ),
+    Bug(
+        "a layout taken whatever the counts",
+        "trees.py",
+        "if -rng.standard_exponential() < ratio:\n            layout",
+        "if ratio < np.inf:\n            layout",
+        LAYOUTS,
+    ),
+    Bug(
+        "a node's answers taken for those of the row",
+        "trees.py",
+        "value -= log_rising(strength[trees.node_strength[u]], answers)",
+        "value -= log_rising(strength[trees.node_strength[u]], below.max())",
+        LAYOUTS,
+    ),
+    Bug(
+        "children weighed by pi, not by their share of the node",
+        "trees.py",
+        "(shape[e] / mass)",
+        "shape[e]",
+        ROWS,
+    ),
+    Bug(
+        "splits without their counts",
+        "trees.py",
+        "draw_log_gamma(rng, shape[e] + answers)",
+        "draw_log_gamma(rng, shape[e])",
+        Probe("invariance", "hdp paper", "profiles", 1),
+    ),
+    Bug(
+        "a profile moves without its layout",
+        "profiles.py",
+        "state.layout[j, kept] = state.layout[j, k]",
+        "state.layout[j, kept] = state.layout[j, kept]",
+        Probe("invariance", "hdp ordered", "labels", 5, 3_000),
     ),
     Bug(
         "K + 1 for K in gamma",
@@ -121,7 +201,7 @@ BUGS = (
         "lambda after theta",
         "sweep.py",
         "\n" + call("draw_profiles"),
-        "\n" + call("draw_profiles") + call("draw_base_strength"),
+        "\n" + call("draw_profiles") + call("draw_base_distribution"),
         SWEEP,
     ),
     Bug(
@@ -162,8 +242,8 @@ BUGS = (
     Bug(
         "a new profile forgets the answers that opened it",
         "profiles.py",
-        "shape[level[i, j]] += 1.0",
-        "shape[level[i, j]] += 0.0",
+        "answer = level[i, j] if i >= 0 and seat[i, j] == t else -1",
+        "answer = -1",
         LABELS,
     ),
     Bug(
@@ -183,8 +263,8 @@ BUGS = (
     Bug(
         "profiles drawn without their counts",
         "profiles.py",
-        "state.base_strength[j] * state.base_level[v] + state.level_count[v, k]",
-        "state.base_strength[j] * state.base_level[v]",
+        "fill_below(state.level_count, k, first, last, work.below)",
+        "fill_below(state.level_count, 0, first, last, work.below)",
         Probe("invariance", "hdp paper", "profiles", 1),
     ),
     Bug(

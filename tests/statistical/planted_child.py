@@ -38,7 +38,8 @@ def move(source: str, target: str, step: str, times: int, seed: int, finite: boo
     """Load, run, store; nothing is stored if the kernel itself fails."""
     with np.load(source) as stored:
         pool = Pool(State(*(stored[name] for name in State._fields)), stored["level"], stored["level_start"])
-    prior = make_prior(finite, adaptive)
+    levels = np.diff(pool.level_start).tolist()
+    prior = make_prior(finite, adaptive, levels, pool.state.base_strength.shape[1] > len(levels))
     concentrations = np.column_stack([pool.state.record_concentration, pool.state.shared_concentration])
     if (concentrations == concentrations[0]).all():
         # V is the copy's own: once for all replicates, it is slow without the compiler.

@@ -33,8 +33,11 @@ RULES_PROFILES = ClassesProbe("rules", "profiles", replicates=600)
 TWO_RECORDS = ClassesProbe("two records under rules", "profiles", replicates=4_800, long=True)
 RULES_LABELS = ClassesProbe("rules", "labels under rules")
 FREEZE = ClassesProbe("rules", "freeze")
+ORDERED = ClassesProbe("ordered", "ordered", long=True)
+ORDERED_RULES = ClassesProbe("ordered", "ordered, rules", long=True)
 SWEEP = "../sampling/classes.py"
 KERNEL = "classes.py"
+TREES = "trees.py"
 
 WITHOUT_RULES = (
     Bug(
@@ -54,8 +57,8 @@ WITHOUT_RULES = (
     Bug(
         "sticks broken far too seldom",
         SWEEP,
-        "extend_profiles(rng, cells.level_start, old, least, least)",
-        "extend_profiles(rng, cells.level_start, old, 20.0 * least, least)",
+        "extend_profiles(rng, cells.level_start, prior.trees, old, least, least)",
+        "extend_profiles(rng, cells.level_start, prior.trees, old, 20.0 * least, least)",
         PLAIN,
     ),
     Bug(
@@ -74,9 +77,9 @@ WITHOUT_RULES = (
     ),
     Bug(
         "rows of new profiles without their strength",
-        KERNEL,
-        "column[v] = old.base_strength[j] * old.base_level[v]",
-        "column[v] = old.base_level[v]",
+        TREES,
+        "strength[trees.node_strength[u]] * (shape[e] / mass)",
+        "shape[e] / mass",
         STICKS,
     ),
     Bug(
@@ -151,44 +154,37 @@ WITHOUT_RULES = (
     ),
     Bug(
         "table counts without strength",
-        KERNEL,
-        "draw_table_count(rng, level_count[v, k], strength * base_level[v])",
-        "draw_table_count(rng, level_count[v, k], base_level[v])",
+        TREES,
+        "draw_table_count(rng, answers, shape[e])",
+        "draw_table_count(rng, answers, shape[e] / strength[s])",
         SLOW_PROFILES,
     ),
     Bug(
         "base levels without the +1 of their prior",
-        KERNEL,
-        "draw_log_gamma(rng, 1.0 + tables[first + x])",
-        "draw_log_gamma(rng, 0.05 + tables[first + x])",
+        TREES,
+        "rate, count = np.ones(last - first), np.ones(last - first)",
+        "rate, count = np.ones(last - first), np.full(last - first, 0.05)",
         PROFILES,
     ),
     Bug(
-        "lambda and pi accepted without their prior",
-        KERNEL,
-        "/ (2.0 * prior.strength_sd**2)",
-        "/ (50.0 * prior.strength_sd**2)",
+        "strengths accepted without their prior",
+        TREES,
+        "/ (2.0 * sd**2)",
+        "/ (50.0 * sd**2)",
         PROFILES,
     ),
     Bug(
-        "lambda and pi always accepted",
-        KERNEL,
-        "if -rng.standard_exponential() < ratio:",
-        "if True:",
+        "strengths always accepted",
+        TREES,
+        "return proposed if -rng.standard_exponential() < ratio else old",
+        "return proposed",
         SLOW_PROFILES,
     ),
     Bug(
-        "rates of a row as if its sum were one",
-        KERNEL,
-        "log_rate -= draw_log_gamma(rng, strength[j]) + math.log(inside)",
-        "log_rate -= math.log(inside)",
-        PROFILES,
-    ),
-    Bug(
-        "rows without strength",
-        KERNEL,
-        "draw_log_gamma(rng, strength[j] * base_level[v] + tally.level_count[v, k])",
-        "draw_log_gamma(rng, base_level[v] + tally.level_count[v, k])",
+        "t of a node without its strength",
+        TREES,
+        "draw_log_gamma(rng, float(answers)) - draw_log_gamma(rng, strength[s])",
+        "draw_log_gamma(rng, float(answers))",
         PROFILES,
     ),
     Bug(
@@ -208,6 +204,27 @@ WITHOUT_RULES = (
 )
 
 WITH_RULES = (
+    Bug(
+        "confined: base levels without the +1 of their prior",
+        KERNEL,
+        "draw_log_gamma(rng, 1.0 + tables[first + x])",
+        "draw_log_gamma(rng, 0.05 + tables[first + x])",
+        RULES_PROFILES,
+    ),
+    Bug(
+        "confined: rates of a row as if its sum were one",
+        KERNEL,
+        "log_rate -= draw_log_gamma(rng, strength[s]) + math.log(inside)",
+        "log_rate -= math.log(inside)",
+        RULES_PROFILES,
+    ),
+    Bug(
+        "confined: rows without strength",
+        KERNEL,
+        "draw_log_gamma(rng, strength[s] * base_level[v] + tally.level_count[v, k])",
+        "draw_log_gamma(rng, base_level[v] + tally.level_count[v, k])",
+        RULES_PROFILES,
+    ),
     Bug(
         "labels without s_k",
         KERNEL,
@@ -239,22 +256,22 @@ WITH_RULES = (
     Bug(
         "rows as if everything were possible",
         KERNEL,
-        "log_g -= math.log1p(rate[k] * mass[v, k])",
-        "log_g -= 0.0",
+        "cost[v] = log_g - math.log1p(rate[k] * mass[v, k])",
+        "cost[v] = log_g",
         RULES,
     ),
     Bug(
         "s_k of the rows before",
         KERNEL,
-        "        if confined:\n            fill_sets(rules, level_profile, profiles, j, set_factor)\n",
-        "",
+        "        fill_sets(rules, level_profile, profiles, j, set_factor)\n    if boxes > 0:",
+        "    if boxes > 0:",
         TWO_RECORDS,
     ),
     Bug(
         "costs of lambda and pi without g_kx",
         KERNEL,
-        "math.log1p(rate[k] * (mass[v, k] if confined else 1.0))",
-        "math.log1p(rate[k])",
+        "cost[v] += math.log1p(rate[k] * mass[v, k])",
+        "cost[v] += math.log1p(rate[k])",
         RULES_PROFILES,
     ),
     Bug(
@@ -300,4 +317,48 @@ WITH_RULES = (
         FREEZE,
     ),
 )
-CLASSES_BUGS = WITHOUT_RULES + WITH_RULES
+OF_TREES = (
+    Bug(
+        "impossible answers left out of an ordered row",
+        KERNEL,
+        "completed[v, k] = level_count[v, k] + drawn[v - first]",
+        "completed[v, k] = level_count[v, k]",
+        ORDERED_RULES,
+    ),
+    Bug(
+        "impossible answers at levels that are possible",
+        KERNEL,
+        "share[v - first] = level_profile[v, k] * (1.0 - mass[v, k] / most)",
+        "share[v - first] = level_profile[v, k]",
+        ORDERED_RULES,
+    ),
+    Bug(
+        "as many impossible answers as if they were of one person",
+        KERNEL,
+        "rng.standard_gamma(float(answers)) * outside",
+        "rng.standard_gamma(1.0) * outside",
+        ORDERED_RULES,
+    ),
+    Bug(
+        "possible mass of the row before, ordered",
+        KERNEL,
+        "                fill_sets(rules, level_profile, profiles, j, set_factor)\n            continue",
+        "                pass\n            continue",
+        ORDERED_RULES,
+    ),
+    Bug(
+        "layouts of profiles that were dropped",
+        SWEEP,
+        "np.ascontiguousarray(layouts[:, used])",
+        "np.ascontiguousarray(layouts[:, : used.sum()])",
+        ORDERED,
+    ),
+    Bug(
+        "a new row with another layout than it says",
+        KERNEL,
+        "own = trees.layout_start[j] + layout[j, used + x]",
+        "own = trees.layout_start[j]",
+        ORDERED,
+    ),
+)
+CLASSES_BUGS = WITHOUT_RULES + WITH_RULES + OF_TREES

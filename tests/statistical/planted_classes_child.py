@@ -23,6 +23,7 @@ from tests.oracle.classes_sampler import QUANTITIES
 from tests.statistical.classes_bench import FEW, MOVES, Bench, draw_fresh, draw_moved
 from tests.statistical.planted_child import import_from
 from tests.statistical.planted_classes import ClassesProbe
+from tests.statistical.test_ordered import check_ordered
 
 TIMES = 5
 FIRST = 150
@@ -46,6 +47,8 @@ CHECKS = {
     "labels": lambda rng: check_labels(rng, (), 400),
     "labels under rules": lambda rng: check_labels(rng, BOXES, 400),
     "shards": check_shards,
+    "ordered": lambda rng: check_ordered(rng, "no rules", 1_500, 5),
+    "ordered, rules": lambda rng: check_ordered(rng, "rules", 1_500, 5),
 }
 """What is compared with brute force."""
 

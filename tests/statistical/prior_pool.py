@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.state import Prior, Records, State, no_rules
+from keyhole.kernels.state import Prior, Records, State, Trees, no_rules
 from tests.statistical.compiled import compiled
 
 
@@ -23,14 +23,51 @@ class Pool(NamedTuple):
     level_start: NDArray[np.int64]
 
 
-def make_prior(finite: bool, adaptive: bool) -> Prior:
+ORDERED = (
+    [[(0, 1), (1, 5)], [(1, 2), (2, 5)], [(2, 4), (4, 5)], [(2, 3), (3, 4)]],
+    [[(0, 1), (1, 5)], [(1, 3), (3, 5)], [(1, 2), (2, 3)], [(3, 4), (4, 5)]],
+    [[(0, 1), (1, 5)], [(1, 4), (4, 5)], [(1, 3), (3, 4)], [(1, 2), (2, 3)]],
+)
+"""Layouts of a key of five levels, the first outside the order: nodes, each a list of edges (first level, one after the
+last)."""
+
+
+def make_trees(levels: list[int], ordered: bool) -> Trees:
+    """Trees of flat keys, or of a first key with the layouts above."""
+    layouts, layout_start, strength_start, strength, scale = [], [0], [0], [], []
+    first = 0
+    for j, size in enumerate(levels):
+        chosen = ORDERED if ordered and j == 0 else ([[(x, x + 1) for x in range(size)]],)
+        for nodes in chosen:
+            layouts.append([[(first + a, first + b) for a, b in node] for node in nodes])
+            for node in nodes:
+                # One for the root, where a level outside hangs, one for 3 or 4 levels, one for 2.
+                size_class = 0 if node[0][0] == 0 else 1 if node[-1][1] - node[0][0] > 2 else 2
+                strength.append(len(scale) + (size_class if len(chosen) > 1 else 0))
+        scale += [2.0, 2.0, 2.0] if len(chosen) > 1 else [float(size)]
+        layout_start.append(len(layouts))
+        strength_start.append(len(scale))
+        first += size
+    edges = [edge for nodes in layouts for node in nodes for edge in node]
+
+    def whole(numbers: list[int]) -> NDArray[np.int64]:
+        return np.array(numbers, dtype=np.int64)
+
+    return Trees(
+        whole(layout_start), whole(strength_start), whole([0, *np.cumsum([len(nodes) for nodes in layouts])]),
+        whole([0, *np.cumsum([len(node) for nodes in layouts for node in nodes])]),
+        whole([a for a, _ in edges]), whole([b for _, b in edges]), whole(strength), np.array(scale),
+    )  # fmt: skip
+
+
+def make_prior(finite: bool, adaptive: bool, levels: list[int], ordered: bool = False) -> Prior:
     """The priors of docs/model.md section 2, without structural zeros."""
     pair = np.array([2.0, 1.0])
-    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, no_rules())
+    return Prior(finite, adaptive, pair, pair.copy(), 1.5, 2.0, 1.0, no_rules(), make_trees(levels, ordered))
 
 
-def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) -> Pool:
-    """Arrays of the right shapes and types, filled with zeros."""
+def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int, strengths: int | None = None) -> Pool:
+    """Arrays of the right shapes and types, filled with zeros; as many strengths as keys unless given."""
     width, total = len(levels), sum(levels)
 
     def zeros(*shape: int, dtype: type = np.float64) -> NDArray:
@@ -50,8 +87,9 @@ def empty_pool(replicates: int, n: int, levels: tuple[int, ...], capacity: int) 
         weight_concentration=zeros(1),
         record_concentration=zeros(2),
         shared_concentration=zeros(1),
-        base_strength=zeros(width),
+        base_strength=zeros(strengths or width),
         base_level=zeros(total),
+        layout=zeros(width, capacity, dtype=np.int64),
         eppf=zeros(width + 1, width + 2),
         augmented_total=zeros(1, dtype=np.int64),
         augmented_tables=zeros(width + 1, width + 1, dtype=np.int64),
@@ -73,7 +111,7 @@ def one_state(state, r):
         state.profile_total[r], state.weight[r], state.remainder[r], state.level_profile[r],
         state.profile_tables[r], state.level_count[r], state.weight_concentration[r],
         state.record_concentration[r], state.shared_concentration[r], state.base_strength[r],
-        state.base_level[r], state.eppf[r], state.augmented_total[r], state.augmented_tables[r],
+        state.base_level[r], state.layout[r], state.eppf[r], state.augmented_total[r], state.augmented_tables[r],
     )  # fmt: skip
 
 
@@ -107,12 +145,14 @@ def fill_hyperparameters(rng, prior, start, state):
     state.shared_concentration[0] = rng.standard_gamma(2.0)
     state.record_concentration[0] = 2.0
     state.record_concentration[1] = 1.0
+    for s in range(len(prior.trees.strength_scale)):
+        state.base_strength[s] = prior.trees.strength_scale[s]
+        if prior.adaptive:
+            state.base_strength[s] *= math.exp(1.5 * rng.standard_normal())
     for j in range(len(start) - 1):
         size = start[j + 1] - start[j]
-        state.base_strength[j] = size
         state.base_level[start[j] : start[j + 1]] = 1.0 / size
         if prior.adaptive:
-            state.base_strength[j] = size * math.exp(1.5 * rng.standard_normal())
             fill_dirichlet(rng, np.ones(size), state.base_level[start[j] : start[j + 1]])
     if prior.adaptive and not prior.finite:
         mean = math.exp(2.0 * rng.standard_normal())
@@ -192,14 +232,24 @@ def fill_weights(rng, prior, state):
 
 
 @compiled
-def fill_profiles(rng, start, state):
-    """theta given level_count: Dirichlet(lambda_j pi_j + counts)."""
+def fill_profiles(rng, trees, start, state):
+    """Layouts from their prior, and theta given level_count: each node splits the mass that its parent gave it."""
     for k in range(state.profile_total[0]):
         for j in range(len(start) - 1):
-            rows = slice(start[j], start[j + 1])
-            shape = state.base_strength[j] * state.base_level[rows] + state.level_count[rows, k]
-            fill_dirichlet(rng, shape, shape)
-            state.level_profile[rows, k] = shape
+            state.layout[j, k] = rng.integers(0, trees.layout_start[j + 1] - trees.layout_start[j])
+            state.level_profile[start[j] : start[j + 1], k] = 1.0
+            own = trees.layout_start[j] + state.layout[j, k]
+            for u in range(trees.node_start[own], trees.node_start[own + 1]):
+                edges = range(trees.edge_start[u], trees.edge_start[u + 1])
+                shape = np.empty(len(edges))
+                for c, e in enumerate(edges):
+                    shape[c] = state.base_level[trees.edge_first[e] : trees.edge_last[e]].sum()
+                shape *= state.base_strength[trees.node_strength[u]] / shape.sum()
+                for c, e in enumerate(edges):
+                    shape[c] += state.level_count[trees.edge_first[e] : trees.edge_last[e], k].sum()
+                fill_dirichlet(rng, shape, shape)
+                for c, e in enumerate(edges):
+                    state.level_profile[trees.edge_first[e] : trees.edge_last[e], k] *= shape[c]
 
 
 @compiled
@@ -226,5 +276,5 @@ def fill_pool(rng, prior, profiles, pool):
         fill_hyperparameters(rng, prior, pool.level_start, state)
         fill_tables(rng, prior, state)
         fill_labels(rng, prior, profiles, state)
-        fill_profiles(rng, pool.level_start, state)
+        fill_profiles(rng, prior.trees, pool.level_start, state)
         fill_answers(rng, pool.level_start, state, pool.level[r])

@@ -36,6 +36,9 @@ NAMES = (
     "log lambda x log remainder",
     "log pi x log likelihood given profiles",
     "log density of a profile's first row given lambda and pi",
+    "layout of the first answer's row",
+    "log strength of the last node of that row",
+    "layout x log density",
 )
 
 
@@ -52,19 +55,32 @@ def growth_strings(width: int) -> NDArray[np.int64]:
 
 
 @compiled
-def log_likelihoods(start, state, tables, count, level):
+def find_edges(trees, state, u):
+    """Edges of a node and the shapes of their Dirichlet."""
+    edges = range(trees.edge_start[u], trees.edge_start[u + 1])
+    shape = np.empty(len(edges))
+    for c, e in enumerate(edges):
+        shape[c] = state.base_level[trees.edge_first[e] : trees.edge_last[e]].sum()
+    return edges, shape * (state.base_strength[trees.node_strength[u]] / shape.sum())
+
+
+@compiled
+def log_likelihoods(trees, start, state, count, level):
     """Dirichlet-multinomial likelihood of all answers, and their likelihood given theta."""
     collapsed = 0.0
     for k in range(state.profile_total[0]):
         for j in range(len(start) - 1):
-            total = 0.0
-            for v in range(start[j], start[j + 1]):
-                total += count[v, k]
-                shape = state.base_strength[j] * state.base_level[v]
-                for c in range(count[v, k]):
-                    collapsed += math.log(shape + c)
-            for c in range(total):
-                collapsed -= math.log(state.base_strength[j] + c)
+            own = trees.layout_start[j] + state.layout[j, k]
+            for u in range(trees.node_start[own], trees.node_start[own + 1]):
+                edges, shape = find_edges(trees, state, u)
+                total = 0
+                for c, e in enumerate(edges):
+                    answers = count[trees.edge_first[e] : trees.edge_last[e], k].sum()
+                    for x in range(answers):
+                        collapsed += math.log(shape[c] + x)
+                    total += answers
+                for x in range(total):
+                    collapsed -= math.log(state.base_strength[trees.node_strength[u]] + x)
     given = 0.0
     for i in range(level.shape[0]):
         for j in range(level.shape[1]):
@@ -101,12 +117,23 @@ def log_cell_probability(state, cell, partitions):
 
 
 @compiled
-def log_row_density(start, state, k):
-    """Log density of the first row of profile k under its Dirichlet prior: lambda and theta must fit."""
-    value = math.lgamma(state.base_strength[0])
-    for v in range(start[0], start[1]):
-        shape = state.base_strength[0] * state.base_level[v]
-        value += (shape - 1.0) * math.log(max(state.level_profile[v, k], 1e-300)) - math.lgamma(shape)
+def log_row_density(trees, state, k):
+    """Log density of the splits of the first row of profile k: strengths, layout and theta must fit.
+
+    The mass of a node that gets none says nothing about its split.
+    """
+    value = 0.0
+    own = trees.layout_start[0] + state.layout[0, k]
+    for u in range(trees.node_start[own], trees.node_start[own + 1]):
+        edges, shape = find_edges(trees, state, u)
+        mass = np.empty(len(edges))
+        for c, e in enumerate(edges):
+            mass[c] = state.level_profile[trees.edge_first[e] : trees.edge_last[e], k].sum()
+        if mass.sum() < 1e-200:
+            continue
+        value += math.lgamma(shape.sum())
+        for c in range(len(edges)):
+            value += (shape[c] - 1.0) * math.log(max(mass[c] / mass.sum(), 1e-300)) - math.lgamma(shape[c])
     return value
 
 
@@ -157,7 +184,7 @@ def measure(prior, start, state, level, partitions, cell, out):
         log_shape = math.log(state.record_concentration[0])
         log_gamma = math.log(state.weight_concentration[0])
         log_remainder = math.log(max(remainder, 1e-300))
-    collapsed, given = log_likelihoods(start, state, tables, count, level)
+    collapsed, given = log_likelihoods(prior.trees, start, state, count, level)
     log_strength = math.log(state.base_strength[0])
     out[0] = occupied
     out[1] = log_mean
@@ -183,7 +210,11 @@ def measure(prior, start, state, level, partitions, cell, out):
     out[21] = log_strength * equal_answers
     out[22] = log_strength * log_remainder
     out[23] = log_pi * given
-    out[24] = log_row_density(start, state, labels[0, 0])
+    out[24] = log_row_density(prior.trees, state, labels[0, 0])
+    own = prior.trees.layout_start[0] + state.layout[0, labels[0, 0]]
+    out[25] = state.layout[0, labels[0, 0]]
+    out[26] = math.log(state.base_strength[prior.trees.node_strength[prior.trees.node_start[own + 1] - 1]])
+    out[27] = out[25] * out[24]
 
 
 @compiled

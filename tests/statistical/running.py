@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
-from keyhole.kernels.base import draw_base_level, draw_base_strength
+from keyhole.kernels.base import draw_base_distribution, draw_row_layouts
 from keyhole.kernels.concentrations import draw_concentrations, fill_eppf
 from keyhole.kernels.labels import draw_labels
 from keyhole.kernels.profiles import draw_profiles, drop_empty_profiles, tally_answers
@@ -29,8 +29,8 @@ from tests.statistical.prior_pool import Pool, one_records, one_state
     IMPOSSIBLE_ANSWERS,
     DROP,
     WEIGHT_CONCENTRATION,
-    BASE_STRENGTH,
-    BASE_LEVEL,
+    LAYOUTS,
+    BASE,
     CONCENTRATIONS,
     WEIGHTS,
     PROFILES,
@@ -43,8 +43,8 @@ STEPS: dict[str, tuple[int, ...]] = {
     "seats": (SEATS, TALLY, DROP),
     "labels": (LABELS, TALLY, DROP),
     "weight concentration": (WEIGHT_CONCENTRATION, WEIGHTS),
-    "base strength": (BASE_STRENGTH, PROFILES),
-    "base level": (BASE_LEVEL, PROFILES),
+    "layouts": (LAYOUTS, PROFILES),
+    "base": (BASE, PROFILES),
     "concentrations": (CONCENTRATIONS,),
     "weights": (WEIGHTS,),
     "profiles": (PROFILES,),
@@ -69,10 +69,10 @@ def run_kernel(rng, records, prior, state, work, number):
         drop_empty_profiles(rng, records, prior, state, work)
     elif number == WEIGHT_CONCENTRATION:
         draw_weight_concentration(rng, records, prior, state, work)
-    elif number == BASE_STRENGTH:
-        draw_base_strength(rng, records, prior, state, work)
-    elif number == BASE_LEVEL:
-        draw_base_level(rng, records, prior, state, work)
+    elif number == LAYOUTS:
+        draw_row_layouts(rng, records, prior, state, work)
+    elif number == BASE:
+        draw_base_distribution(rng, records, prior, state, work)
     elif number == CONCENTRATIONS:
         draw_concentrations(rng, records, prior, state, work)
     elif number == WEIGHTS:
@@ -116,14 +116,15 @@ def alone(*numbers: int) -> Callable[..., Any]:
     return call
 
 
-def make_pool_work(pool: Pool) -> Work:
+def make_pool_work(pool: Pool, prior: Prior) -> Work:
     """Scratch for one replicate."""
     _, n, width = pool.level.shape
-    return make_work(n, width, int(pool.level_start[-1]), pool.state.weight.shape[1])
+    edges = len(prior.trees.edge_first)
+    return make_work(n, width, int(pool.level_start[-1]), pool.state.weight.shape[1], None, edges)
 
 
 def run_step(name: str, rng, prior: Prior, pool: Pool, times: int = 1) -> None:
     """Apply the step `times` times to every replicate."""
-    work = make_pool_work(pool)
+    work = make_pool_work(pool, prior)
     run_pool(rng, prior, pool, work, np.array(STEPS[name]), times)
     assert work.status[0] == 0, f"{name}: status {work.status[0]}"

@@ -36,8 +36,8 @@ draw_concentrations = alone(running.CONCENTRATIONS)
 draw_weights, draw_profiles, fill_eppf = alone(running.WEIGHTS), alone(running.PROFILES), alone(running.SEATING)
 before_imputing = alone(running.SEATS, running.LABELS, running.TALLY)
 after_imputing = alone(
-    running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.BASE_STRENGTH,
-    running.BASE_LEVEL, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
+    running.IMPOSSIBLE_ANSWERS, running.DROP, running.WEIGHT_CONCENTRATION, running.LAYOUTS,
+    running.BASE, running.CONCENTRATIONS, running.WEIGHTS, running.PROFILES,
 )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ class Bench:
     def __init__(self, model, adaptive, levels, boxes, n):
         *_, self.start = box_arrays(levels, boxes)
         rules = make_box_rules(levels, boxes)
-        self.prior = make_prior(model, "adaptive" if adaptive else "paper", rules)
+        self.prior = make_prior(model, "adaptive" if adaptive else "paper", self.start, rules)
         self.model, self.adaptive, self.levels, self.boxes, self.n = model, adaptive, levels, boxes, n
 
     def draw(self, rng):
@@ -59,7 +59,7 @@ class Bench:
         kept, excluded = found
         level = np.zeros((self.n, len(self.levels)), np.int32)
         records = Records(level, np.full(self.n, len(self.levels)), self.start)
-        state = empty_state(records, CAPACITY)
+        state = empty_state(records, self.prior, CAPACITY)
         used = sorted({k for person in (*kept, *excluded) for k, _ in person.tables})
         if self.model == "mixed":
             used = list(range(len(world.weight)))
@@ -209,7 +209,7 @@ def test_sweeps_keep_the_prior(rng, name, sweeps):
 def test_a_sweep_that_ignores_the_rules_is_noticed(rng):
     """Negative control: the same files, sampled as if everything were possible."""
     bench = CASES["hdp paper"]
-    blind = make_prior("hdp", "paper")
+    blind = make_prior("hdp", "paper", bench.start)
     out = []
     for _ in range(4000):
         records, state, _ = bench.draw(rng)

@@ -8,9 +8,10 @@ from tests.statistical.quantities import NAMES
 from tests.statistical.running import run_step
 
 KERNELS = ("seats", "labels", "weights", "profiles", "concentrations", "sweep")
-ONLY_ADAPTIVE = ("base strength", "base level")
+ONLY_ADAPTIVE = ("base",)
 ONLY_HDP = ("weight concentration",)
-SOME_STEPS = {"one profile": ONLY_ADAPTIVE}
+OF_TREES = ("layouts", "base", "profiles", "labels", "sweep")
+SOME_STEPS = {"one profile": ONLY_ADAPTIVE, "hdp ordered": OF_TREES, "mixed ordered": OF_TREES[:-2]}
 
 
 def steps_of(setting):

@@ -26,7 +26,17 @@ MODELS = [name for name in SETTINGS if name != "one profile"]
 BAND = 0.999
 RULES = ({0: {0}, 1: {0, 1}}, {0: {1}, 1: {2}, 2: {0}})
 MEDIUM = {
-    name: Setting(name, SETTINGS[name].finite, SETTINGS[name].adaptive, 200, (2, 3, 4, 2, 3, 5), 8) for name in MODELS
+    name: Setting(
+        name,
+        setting.finite,
+        setting.adaptive,
+        200,
+        (5 if setting.ordered else 2, 3, 4, 2, 3, 5),
+        8,
+        ordered=setting.ordered,
+    )
+    for name, setting in SETTINGS.items()
+    if name != "one profile"
 }
 
 

@@ -12,6 +12,7 @@ from keyhole.kernels.work import Work
 from keyhole.sampling.start import make_prior, start_state
 
 LEVELS = (2, 3, 5, 2)
+IN_USE = ("weight", "level_profile", "profile_tables", "level_count", "layout")
 MODELS = [(model, prior) for model in ("hdp", "mixed") for prior in ("paper", "adaptive")]
 
 
@@ -30,7 +31,7 @@ def start_models(seed: int) -> Iterator[tuple[np.random.Generator, Records, tupl
     for model, prior_name in MODELS:
         rng = np.random.default_rng(seed)
         records = make_records(rng)
-        prior = make_prior(model, prior_name)
+        prior = make_prior(model, prior_name, records.level_start)
         state, work = start_state(rng, records, prior, 5)
         yield rng, records, prior, state, work
 
@@ -40,7 +41,7 @@ def digest(rng: np.random.Generator, state: State) -> str:
     total = int(state.profile_total[0])
     parts = hashlib.sha256(repr(rng.bit_generator.state).encode())
     for name, field in state._asdict().items():
-        used = field[..., :total] if name in ("weight", "level_profile", "profile_tables", "level_count") else field
+        used = field[..., :total] if name in IN_USE else field
         parts.update(name.encode() + np.ascontiguousarray(used).tobytes())
     return parts.hexdigest()
 

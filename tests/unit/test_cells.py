@@ -164,8 +164,8 @@ def test_a_frozen_draw_breaks_the_remainder(rng):
     levels = (2, 3)
     start = level_start(levels)
     records = Records(np.zeros((0, 2), np.int32), np.zeros(0, np.int64), start)
-    prior = make_prior("hdp", "paper")
-    state = empty_state(records, 8)
+    prior = make_prior("hdp", "paper", start)
+    state = empty_state(records, prior, 8)
     state.profile_total[0] = 1
     state.weight[0], state.remainder[0] = 0.4, 0.6
     state.level_profile[:, 0] = [0.5, 0.5, 0.2, 0.3, 0.5]

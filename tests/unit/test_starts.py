@@ -62,7 +62,7 @@ def test_profiles_found_by_classes_tell_records_apart():
 @pytest.mark.parametrize("model", ["hdp", "mixed"])
 def test_paper_fixes_what_the_start_has_learned(model, rules):
     problem = pose(model=model, prior="paper", rules=rules)
-    fixed = empty_state(problem.records, 8)
+    fixed = empty_state(problem.records, problem.prior, 8)
     names = ["base_strength", "base_level", *([] if model == "mixed" else ["record_concentration"])]
     position = start(problem)
     for _ in range(3):

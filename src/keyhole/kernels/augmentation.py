@@ -16,7 +16,7 @@ theta^(k)_x / theta^(k)_A, independently for each variable. The counts N_kjx nee
 from keyhole.kernels.boxes import fill_set_factors, sum_box, sum_possible
 from keyhole.kernels.distributions import draw_binomial, draw_categorical
 from keyhole.kernels.jit import inner
-from keyhole.kernels.profiles import make_profile_arrays, open_profile
+from keyhole.kernels.profiles import draw_row_given, make_profile_arrays, open_profile
 from keyhole.kernels.work import FULL, OK
 
 
@@ -134,13 +134,9 @@ def open_block_profile(rng, rules, arrays, level, seat, set_factor, kind):
             arrays.level_shape[y - first] = arrays.base_level[rules.set_level[y]]
         chosen = rules.set_level[first + draw_categorical(rng, arrays.level_shape, last - first)]
         j = rules.set_variable[s]
-        total = 0.0
+        draw_row_given(rng, arrays, k, j, chosen, arrays.level_shape)
         for v in range(arrays.level_start[j], arrays.level_start[j + 1]):
-            shape = arrays.base_strength[j] * arrays.base_level[v] + (1.0 if v == chosen else 0.0)
-            arrays.level_profile[v, k] = rng.standard_gamma(shape)
-            total += arrays.level_profile[v, k]
-        for v in range(arrays.level_start[j], arrays.level_start[j + 1]):
-            arrays.level_profile[v, k] /= total
+            arrays.level_profile[v, k] = arrays.level_shape[v]
     append_remainder(arrays)
     fill_set_factors(rules, arrays.level_profile, arrays.profile_total[0] + 1, set_factor)
     return k
@@ -199,7 +195,7 @@ def draw_augmented_records(rng, records, prior, state, work):
     if boxes == 0 or n == 0:
         return
     rules, cells, set_factor, probability = prior.rules, work.cells, work.set_factor, work.box_probability
-    arrays = make_profile_arrays(records, state, work)
+    arrays = make_profile_arrays(records, prior, state, work)
     possible = weigh_possible(rules, arrays, set_factor, state.eppf, cells, probability)
     # Augmented records are independent only given all of G_0: make the profiles in its remainder explicit.
     while not prior.finite and state.remainder[0] * n / possible >= 1e-4:

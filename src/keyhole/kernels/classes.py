@@ -22,6 +22,12 @@ c_x = sum_k log(1 + t_k g_kx), alpha has density prod_x alpha_x^L_x exp(-alpha_x
     pi' ~ normalised Gamma(1 + L_x, rate e_x),  lambda' | pi' ~ Gamma(sum L, rate e'pi'),  e_x = max(c_x, c_max / 100)
 is accepted with the ratio of (e'pi)^d exp(lambda (e - c)'pi - log(lambda / d)^2 / (2 strength_sd^2)). Then G_x ~
 Gamma(alpha_x + N_kx, rate 1 + t_k g_kx).
+
+If no rule names j, g = 1, and its rows, strengths and pi are drawn as in trees.py. So are those of an ordered variable,
+whose nodes have no t_k: with h_kx = g_kx / max g_k, s_k^(-n_k) is the sum over numbers M_k of impossible answers, each
+at a level x with probability theta_x (1 - h_kx), of C(n_k + M_k - 1, M_k) times their probabilities. So given the rows
+    M_k ~ Poisson(Gamma(n_k) (1 - h_k) / h_k), h_k = sum_x theta_x h_kx,
+its answers are spread by theta_x (1 - h_kx), and beside them the row has the counts of a row without rules.
 """
 
 import math
@@ -36,11 +42,13 @@ from keyhole.kernels.distributions import (
     draw_cumulative,
     draw_dirichlet,
     draw_log_gamma,
+    draw_multinomial,
     draw_table_count,
 )
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.missing import fill_record, weigh_box
 from keyhole.kernels.state import Floats, Integers
+from keyhole.kernels.trees import draw_base, draw_layout, draw_layouts, draw_row, fill_below, fill_shapes
 from keyhole.kernels.weights import draw_gamma
 
 SEARCHES = 3
@@ -54,6 +62,9 @@ TINY = 1e-250
 
 SMALLEST = 1e-200
 """Smallest possible mass of a profile."""
+
+MOST_IMPOSSIBLE = 1e15
+"""Most impossible answers of a row: a bound for the generator, far beyond what profiles with records have."""
 
 
 class Cells(NamedTuple):
@@ -103,7 +114,8 @@ class Profiles(NamedTuple):
 
     weight : float64 (K,), remainder : float64 (1,), the weight of all other profiles.
     level_profile : float64 (levels, K); possible : float64 (K,), s_k.
-    weight_concentration : float64 (1,), base_strength : float64 (J,), base_level : float64 (levels,).
+    weight_concentration : float64 (1,), base_strength : float64 (strengths,), base_level : float64 (levels,).
+    layout : int64 (J, K), of each row.
     """
 
     weight: Floats
@@ -113,6 +125,7 @@ class Profiles(NamedTuple):
     weight_concentration: Floats
     base_strength: Floats
     base_level: Floats
+    layout: Integers
 
 
 @inner
@@ -183,12 +196,12 @@ def find_possible(rules, level_profile):
 
 
 @kernel
-def extend_profiles(rng, level_start, old, until, above):
-    """Break sticks off the remainder until it is below `until`; return weights, rows, and what is left of it.
+def extend_profiles(rng, level_start, trees, old, until, above):
+    """Break sticks off the remainder until it is below `until`; return weights, rows, layouts, and what is left of it.
 
     The profiles with records come first, in their order, then those with a weight above `above`, rows from H.
     """
-    used, levels = old.weight.shape[0], old.base_level.shape[0]
+    used, levels, variables = old.weight.shape[0], old.base_level.shape[0], level_start.shape[0] - 1
     sticks = [0.0][:0]
     remainder = old.remainder[0]
     while remainder >= until:
@@ -201,16 +214,20 @@ def extend_profiles(rng, level_start, old, until, above):
     level_profile = np.empty((levels, used + len(sticks)))
     weight[:used] = old.weight
     level_profile[:, :used] = old.level_profile
+    layout = np.empty((variables, used + len(sticks)), np.int64)
+    layout[:, :used] = old.layout
+    shape, below, split = np.empty(trees.edge_first.shape[0]), np.zeros(levels + 1, np.int64), np.empty(levels)
+    for j in range(variables):
+        fill_shapes(trees, j, old.base_strength, old.base_level, shape)
     column = np.empty(levels)
     for x in range(len(sticks)):
         weight[used + x] = sticks[x]
-        for j in range(level_start.shape[0] - 1):
-            first, last = level_start[j], level_start[j + 1]
-            for v in range(first, last):
-                column[v] = old.base_strength[j] * old.base_level[v]
-            draw_dirichlet(rng, column[first:last], column[first:last])
+        for j in range(variables):
+            layout[j, used + x] = draw_layout(rng, trees, j)
+            own = trees.layout_start[j] + layout[j, used + x]
+            draw_row(rng, trees, own, level_start[j], level_start[j + 1], shape, below, split, column)
         level_profile[:, used + x] = column
-    return weight, level_profile, remainder
+    return weight, level_profile, layout, remainder
 
 
 @inner
@@ -365,8 +382,8 @@ def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible)
 
 
 @inner
-def draw_base(rng, prior, first, last, level_count, rate, mass, confined, strength, base_level, tables, cost):
-    """Draw lambda_j and pi_j given the t_k, rows integrated out; return lambda_j."""
+def draw_confined_base(rng, prior, first, last, level_count, rate, mass, strength, base_level, tables, cost):
+    """Draw lambda_j and pi_j of a confined variable given the t_k, rows integrated out; return lambda_j."""
     profiles = rate.shape[0]
     total = 0.0
     for v in range(first, last):
@@ -374,7 +391,7 @@ def draw_base(rng, prior, first, last, level_count, rate, mass, confined, streng
         for k in range(profiles):
             if level_count[v, k] > 0:
                 tables[v] += draw_table_count(rng, level_count[v, k], strength * base_level[v])
-            cost[v] += math.log1p(rate[k] * (mass[v, k] if confined else 1.0))
+            cost[v] += math.log1p(rate[k] * mass[v, k])
         total += tables[v]
     if total == 0.0:
         return strength
@@ -406,13 +423,37 @@ def draw_base(rng, prior, first, last, level_count, rate, mass, confined, streng
     return strength
 
 
+@inner
+def complete_answers(rng, first, last, mass, level_profile, level_count, completed):
+    """Fill the counts of an ordered variable with the impossible answers in them, given the rows."""
+    share, drawn, suffix = np.empty(last - first), np.empty(last - first, np.int64), np.empty(last - first)
+    for k in range(level_profile.shape[1]):
+        most = max(mass[first:last, k].max(), SMALLEST)
+        answers, inside, outside = 0, 0.0, 0.0
+        for v in range(first, last):
+            answers += level_count[v, k]
+            inside += level_profile[v, k] * (mass[v, k] / most)
+            share[v - first] = level_profile[v, k] * (1.0 - mass[v, k] / most)
+            outside += share[v - first]
+        missing = 0
+        if answers > 0 and outside > 0.0 and inside > 0.0:
+            missing = rng.poisson(min(rng.standard_gamma(float(answers)) * outside / inside, MOST_IMPOSSIBLE))
+        drawn[:] = 0
+        if missing > 0:
+            draw_multinomial(rng, missing, share, last - first, drawn, suffix)
+        for v in range(first, last):
+            completed[v, k] = level_count[v, k] + drawn[v - first]
+
+
 @kernel
-def draw_profiles(rng, cells, prior, tally, old_strength, old_level, gamma, rows):
+def draw_profiles(rng, cells, prior, tally, old_strength, old_level, gamma, rows, layouts):
     """Draw the concentration, the base distribution, the weights and the rows, given the labels.
 
-    rows : float64 (levels, K), the rows of these profiles up to now, on which only those of confined variables depend.
+    rows : float64 (levels, K), the rows of these profiles up to now, on which only those of confined variables depend;
+    layouts : int64 (J, K), theirs.
     """
-    rules = prior.rules
+    rules, trees = prior.rules, prior.trees
+    layout = layouts.copy()
     profiles, variables, levels = tally.records.shape[0], cells.level.shape[1], old_level.shape[0]
     strength, base_level, level_profile = old_strength.copy(), old_level.copy(), rows.copy()
     records = tally.records.sum()
@@ -427,44 +468,61 @@ def draw_profiles(rng, cells, prior, tally, old_strength, old_level, gamma, rows
     box_mass, possible = np.zeros(profiles), np.ones(profiles)
     rate, tables, cost = np.empty(profiles), np.empty(levels), np.empty(levels)
     boxes = rules.possible_start.shape[0] - 1
+    shape, below, column = np.empty(trees.edge_first.shape[0]), np.zeros(levels + 1, np.int64), np.empty(levels)
+    completed = np.zeros((levels if boxes > 0 else 0, profiles), np.int64)
     if boxes > 0:
         fill_sets(rules, level_profile, profiles, -1, set_factor)
     for j in range(variables):
         first, last = cells.level_start[j], cells.level_start[j + 1]
         confined = boxes > 0 and fill_masses(rules, set_factor, profiles, j, first, last, box_mass, mass)
-        if confined or prior.adaptive:
+        count = tally.level_count
+        ordered = trees.layout_start[j + 1] > trees.layout_start[j] + 1
+        if confined and ordered:
+            complete_answers(rng, first, last, mass, level_profile, count, completed)
+            count = completed
+        if ordered or not confined:
+            fill_shapes(trees, j, strength, base_level, shape)
+            if prior.adaptive:
+                draw_layouts(rng, trees, j, first, last, count, profiles, strength, shape, layout, below)
+                draw_base(
+                    rng, trees, prior.strength_sd, j, first, last, count, profiles, layout, shape, strength, base_level,
+                    below,
+                )  # fmt: skip
             for k in range(profiles):
-                answers, inside = 0, 0.0
-                for v in range(first, last):
-                    answers += tally.level_count[v, k]
-                    inside += level_profile[v, k] * mass[v, k]
-                if not confined:
-                    inside = 1.0
-                log_rate = draw_log_gamma(rng, float(answers)) if answers > 0 else -np.inf
-                log_rate -= draw_log_gamma(rng, strength[j]) + math.log(inside)
-                rate[k] = math.exp(min(log_rate, 690.0))
+                fill_below(count, k, first, last, below)
+                draw_row(rng, trees, trees.layout_start[j] + layout[j, k], first, last, shape, below, cost, column)
+                level_profile[first:last, k] = column[first:last]
+            if confined:
+                fill_sets(rules, level_profile, profiles, j, set_factor)
+            continue
+        s = trees.strength_start[j]
+        for k in range(profiles):
+            answers, inside = 0, 0.0
+            for v in range(first, last):
+                answers += tally.level_count[v, k]
+                inside += level_profile[v, k] * mass[v, k]
+            log_rate = draw_log_gamma(rng, float(answers)) if answers > 0 else -np.inf
+            log_rate -= draw_log_gamma(rng, strength[s]) + math.log(inside)
+            rate[k] = math.exp(min(log_rate, 690.0))
         if prior.adaptive:
-            strength[j] = draw_base(
-                rng, prior, first, last, tally.level_count, rate, mass, confined, strength[j], base_level, tables, cost
+            strength[s] = draw_confined_base(
+                rng, prior, first, last, tally.level_count, rate, mass, strength[s], base_level, tables, cost
             )
         for k in range(profiles):
             largest, total = -np.inf, 0.0
             for v in range(first, last):
-                log_g = draw_log_gamma(rng, strength[j] * base_level[v] + tally.level_count[v, k])
-                if confined:
-                    log_g -= math.log1p(rate[k] * mass[v, k])
-                cost[v] = log_g
-                largest = max(largest, log_g)
+                log_g = draw_log_gamma(rng, strength[s] * base_level[v] + tally.level_count[v, k])
+                cost[v] = log_g - math.log1p(rate[k] * mass[v, k])
+                largest = max(largest, cost[v])
             for v in range(first, last):
                 cost[v] = math.exp(cost[v] - largest)
                 total += cost[v]
             for v in range(first, last):
                 level_profile[v, k] = cost[v] / total
-        if confined:
-            fill_sets(rules, level_profile, profiles, j, set_factor)
+        fill_sets(rules, level_profile, profiles, j, set_factor)
     if boxes > 0:
         fill_possible(rules, set_factor, profiles, box_mass, possible)
     return Profiles(
         weight[:profiles].copy(), weight[profiles:].copy(), level_profile, possible,
-        np.full(1, concentration), strength, base_level,
+        np.full(1, concentration), strength, base_level, layout,
     )  # fmt: skip

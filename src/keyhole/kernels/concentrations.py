@@ -1,18 +1,14 @@
-"""Concentrations of the records, and the slice steps for everything that is learned in one dimension (docs/model.md
-section 2).
+"""Concentrations of the records, by slice steps (docs/model.md section 2).
 
 `hdp`: each record's concentration is Gamma(a, b) and integrated out. Under `adaptive` (a, b) are learned, by slice
 steps on log (a / b) and log a; under `paper` they are fixed.
 `mixed`: one concentration alpha for all records, by a slice step on its logarithm.
-Both leave state.eppf with V of the new concentrations. lambda_j (base.py) uses the same slice step.
+Both leave state.eppf with V of the new concentrations.
 
 Log densities, up to a constant:
-STRENGTH  log lambda_j: Normal(log d_j, strength_sd^2) times the Dirichlet-multinomial likelihood of the answers
-          of variable j over profiles,
-          prod_k Gamma(lambda) / Gamma(lambda + N_kj) prod_x Gamma(lambda pi_x + N_kjx) / Gamma(lambda pi_x).
-MEAN      log (a / b): Normal(0, mean_sd^2) times prod over records of V(f, m), m tables for f answers.
-SHAPE     log a: Normal(0, shape_sd^2) times the same, a / b fixed.
-SHARED    log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over records of Gamma(alpha) / Gamma(alpha + f).
+MEAN    log (a / b): Normal(0, mean_sd^2) times prod over records of V(f, m), m tables for f answers.
+SHAPE   log a: Normal(0, shape_sd^2) times the same, a / b fixed.
+SHARED  log alpha of `mixed`: alpha ~ Gamma, times alpha^m prod over records of Gamma(alpha) / Gamma(alpha + f).
 Records include augmented ones.
 """
 
@@ -22,27 +18,9 @@ from keyhole.kernels.distributions import log_rising
 from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
 from keyhole.kernels.jit import inner
 
-STRENGTH = 0
-MEAN = 1
-SHAPE = 2
-SHARED = 3
-
-
-@inner
-def log_strength(x, sd, first, last, profiles, level_count, base_level):
-    """Return the log density of log lambda_j at x, up to a constant."""
-    strength = math.exp(x)
-    deviation = (x - math.log(last - first)) / sd
-    value = -0.5 * deviation * deviation
-    for k in range(profiles):
-        answers = 0
-        for v in range(first, last):
-            count = level_count[v, k]
-            if count > 0:
-                answers += count
-                value += log_rising(strength * base_level[v], count)
-        value -= log_rising(strength, answers)
-    return value
+MEAN = 0
+SHAPE = 1
+SHARED = 2
 
 
 @inner
@@ -71,14 +49,12 @@ def log_shared(x, prior_shape, prior_rate, tables_by_length):
 
 
 @inner
-def log_density(target, x, other, scale, second, first, last, level_count, base_level, table, eppf):
+def log_density(target, x, other, scale, second, table, eppf):
     """Return the log density of the target at x.
 
-    scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. STRENGTH uses the levels
-    first <= v < last of the profiles in level_count; the others use `table`, records by answers and tables.
+    scale, second: prior sd of the target and of `other`, or shape and rate for SHARED. table: records by answers and
+    tables.
     """
-    if target == STRENGTH:
-        return log_strength(x, scale, first, last, level_count.shape[1], level_count, base_level)
     if target == MEAN:
         return log_seatings(x, other, scale, second, table, eppf)
     if target == SHAPE:
@@ -87,20 +63,16 @@ def log_density(target, x, other, scale, second, first, last, level_count, base_
 
 
 @inner
-def draw_slice(
-    rng, target, start, width, other, scale, second, first, last, level_count, base_level, table, eppf
-):  # fmt: skip
+def draw_slice(rng, target, start, width, other, scale, second, table, eppf):
     """Make one slice step with stepping out (Neal 2003) from `start`; return the new value."""
-    density = log_density(target, start, other, scale, second, first, last, level_count, base_level, table, eppf)
+    density = log_density(target, start, other, scale, second, table, eppf)
     floor = density - rng.standard_exponential()
     left = start - width * rng.random()
     right = left + width
     stage = 0
     x = left
     while True:
-        inside = (
-            log_density(target, x, other, scale, second, first, last, level_count, base_level, table, eppf) >= floor
-        )
+        inside = log_density(target, x, other, scale, second, table, eppf) >= floor
         if stage == 0:  # step out to the left
             if inside:
                 left -= width
@@ -149,19 +121,19 @@ def draw_concentrations(rng, records, prior, state, work):
     """Draw alpha (`mixed`), or the mean a / b, then the shape a (`hdp` under `adaptive`), and update V."""
     if not prior.finite and not prior.adaptive:
         return
-    table, trial, none = work.tables_by_length, work.trial_eppf, state.level_count[:, :0]
+    table, trial = work.tables_by_length, work.trial_eppf
     tally_seatings(records.answer_total, state.table_total, state.augmented_tables, table)
     if prior.finite:
         shape, rate = prior.shared_concentration[0], prior.shared_concentration[1]
         x = math.log(state.shared_concentration[0])
-        x = draw_slice(rng, SHARED, x, 0.5, 0.0, shape, rate, 0, 0, none, state.base_level, table, trial)
+        x = draw_slice(rng, SHARED, x, 0.5, 0.0, shape, rate, table, trial)
         state.shared_concentration[0] = math.exp(x)
     else:
         y = math.log(state.record_concentration[0])
         x = y - math.log(state.record_concentration[1])
         mean_sd, shape_sd = prior.mean_sd, prior.shape_sd
-        x = draw_slice(rng, MEAN, x, 0.5, y, mean_sd, shape_sd, 0, 0, none, state.base_level, table, trial)
-        y = draw_slice(rng, SHAPE, y, 0.7, x, shape_sd, mean_sd, 0, 0, none, state.base_level, table, trial)
+        x = draw_slice(rng, MEAN, x, 0.5, y, mean_sd, shape_sd, table, trial)
+        y = draw_slice(rng, SHAPE, y, 0.7, x, shape_sd, mean_sd, table, trial)
         state.record_concentration[0] = math.exp(y)
         state.record_concentration[1] = math.exp(y - x)
     fill_eppf(rng, records, prior, state, work)

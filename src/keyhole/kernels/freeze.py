@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.distributions import draw_dirichlet
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.state import Floats, State
+from keyhole.kernels.trees import draw_layout, draw_row, fill_shapes
 
 LEFT = 1e-2
 """People that may be expected in profiles that are not made explicit."""
@@ -65,17 +65,20 @@ def fill_draw(rng, records, prior, state, people, left, weight, level_profile, c
         for k in range(profiles):
             level_profile[v, k] = state.level_profile[v, k]
     remainder = state.remainder[0]
+    trees, variables = prior.trees, records.level_start.shape[0] - 1
+    shape, below, split = np.empty(trees.edge_first.shape[0]), np.zeros(levels + 1, np.int64), np.empty(levels)
+    for j in range(variables):
+        fill_shapes(trees, j, state.base_strength, state.base_level, shape)
     while remainder * people >= left:
         if profiles + 2 > weight.shape[0]:
             return -1
         log_nu = -rng.standard_exponential() / state.weight_concentration[0]
         weight[profiles] = -math.expm1(log_nu) * remainder
         remainder *= math.exp(log_nu)
-        for j in range(records.level_start.shape[0] - 1):
+        for j in range(variables):
+            layout = trees.layout_start[j] + draw_layout(rng, trees, j)
             first, last = records.level_start[j], records.level_start[j + 1]
-            for v in range(first, last):
-                column[v] = state.base_strength[j] * state.base_level[v]
-            draw_dirichlet(rng, column[first:last], column[first:last])
+            draw_row(rng, trees, layout, first, last, shape, below, split, column)
         for v in range(levels):
             level_profile[v, profiles] = column[v]
         profiles += 1

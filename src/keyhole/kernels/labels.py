@@ -111,7 +111,7 @@ def label_tables(
 @inner
 def draw_labels(rng, records, prior, state, work):
     """Resample the label of every table."""
-    arrays = make_profile_arrays(records, state, work)
+    arrays = make_profile_arrays(records, prior, state, work)
     build_brackets(arrays)
     i, t = 0, 0
     while True:

@@ -1,8 +1,8 @@
 """Profiles: opened and closed while seats and labels are resampled, tallied, and drawn (docs/model.md section 3).
 
 A profile that is not explicit yet takes beta_new = beta_0 (1 - nu), nu ~ Beta(gamma, 1), and its rows theta are drawn
-given the answers that open it: theta_j ~ Dirichlet(lambda_j pi_j + count). Given all labels,
-theta^(k)_j ~ Dirichlet(lambda_j pi_j + N_kj), N = level_count, lambda = base_strength, pi = base_level.
+given the answers that open it, with a layout drawn at random: one answer has probability pi under each. Given all
+labels, theta^(k)_j has the counts N_kj = level_count (trees.py).
 
 A profile is removed before its last table is resampled: beta_0 += beta_k, and the table cannot choose it. Which
 profiles are explicit may depend on all other tables but not on the one being resampled: a profile with this table alone
@@ -17,9 +17,9 @@ import math
 from typing import NamedTuple
 
 from keyhole.kernels.concentrations import fill_eppf
-from keyhole.kernels.distributions import draw_dirichlet
 from keyhole.kernels.jit import inner, kernel
-from keyhole.kernels.state import Floats, Integers
+from keyhole.kernels.state import Floats, Integers, Trees
+from keyhole.kernels.trees import draw_layout, draw_row, fill_below, fill_one_below, fill_shapes
 from keyhole.kernels.weights import draw_weights
 from keyhole.kernels.work import FULL
 
@@ -29,7 +29,7 @@ OPEN = 2
 
 
 class ProfileArrays(NamedTuple):
-    """The arrays of Records, State and Work that opening and closing a profile touches, under the same names.
+    """What opening and closing a profile touches: the trees, and arrays of Records, State and Work under their names.
 
     Functions take this instead of State and Work because Numba compiles them several times faster.
     """
@@ -41,23 +41,39 @@ class ProfileArrays(NamedTuple):
     profile_tables: Integers
     level_count: Integers
     weight_concentration: Floats
-    base_strength: Floats
     base_level: Floats
+    layout: Integers
+    trees: Trees
     level_start: Integers
     weighted: Floats
     bracket: Floats
     level_shape: Floats
+    split: Floats
+    edge_shape: Floats
+    below: Integers
     status: Integers
 
 
 @inner
-def make_profile_arrays(records, state, work):
-    """Collect the arrays."""
+def make_profile_arrays(records, prior, state, work):
+    """Collect the arrays, and fill the shapes of all edges."""
+    for j in range(records.level_start.shape[0] - 1):
+        fill_shapes(prior.trees, j, state.base_strength, state.base_level, work.edge_shape)
     return ProfileArrays(
         state.profile_total, state.weight, state.remainder, state.level_profile, state.profile_tables,
-        state.level_count, state.weight_concentration, state.base_strength, state.base_level, records.level_start,
-        work.weighted, work.bracket, work.level_shape, work.status,
+        state.level_count, state.weight_concentration, state.base_level, state.layout, prior.trees,
+        records.level_start, work.weighted, work.bracket, work.level_shape, work.split, work.edge_shape, work.below,
+        work.status,
     )  # fmt: skip
+
+
+@inner
+def draw_row_given(rng, arrays, k, j, answer, row):
+    """Draw the row of key j in profile k, given an answer (or none if it is negative), to its levels in `row`."""
+    first, last = arrays.level_start[j], arrays.level_start[j + 1]
+    fill_one_below(answer, first, last, arrays.below)
+    layout = arrays.trees.layout_start[j] + arrays.layout[j, k]
+    draw_row(rng, arrays.trees, layout, first, last, arrays.edge_shape, arrays.below, arrays.split, row)
 
 
 @inner
@@ -88,20 +104,17 @@ def open_profile(rng, arrays, level, seat, i, t):
     arrays.remainder[0] *= math.exp(log_nu)
     arrays.profile_total[0] = k + 1
     arrays.profile_tables[k] = 1 if i >= 0 else 0
-    shape = arrays.level_shape
+    column = arrays.level_shape
     for j in range(arrays.level_start.shape[0] - 1):
-        first, last = arrays.level_start[j], arrays.level_start[j + 1]
-        for v in range(first, last):
-            shape[v] = arrays.base_strength[j] * arrays.base_level[v]
-        if i >= 0 and level[i, j] >= 0 and seat[i, j] == t:
-            shape[level[i, j]] += 1.0
-        draw_dirichlet(rng, shape[first:last], shape[first:last])
+        answer = level[i, j] if i >= 0 and seat[i, j] == t else -1
+        arrays.layout[j, k] = draw_layout(rng, arrays.trees, j)
+        draw_row_given(rng, arrays, k, j, answer, column)
     for v in range(arrays.base_level.shape[0]):
-        arrays.level_profile[v, k] = shape[v]
+        arrays.level_profile[v, k] = column[v]
         arrays.level_count[v, k] = 0
         if k % 8 == 0:
             arrays.weighted[v, k : k + 8] = 0.0
-        arrays.weighted[v, k] = arrays.weight[k] * shape[v]
+        arrays.weighted[v, k] = arrays.weight[k] * column[v]
         arrays.bracket[v, k] = arrays.weighted[v, k] + (arrays.bracket[v, k - 1] if k > 0 else 0.0)
     return k
 
@@ -167,6 +180,8 @@ def drop_empty_profiles(rng, records, prior, state, work):
             for v in range(state.level_count.shape[0]):
                 state.level_profile[v, kept] = state.level_profile[v, k]
                 state.level_count[v, kept] = state.level_count[v, k]
+            for j in range(state.layout.shape[0]):
+                state.layout[j, kept] = state.layout[j, k]
         kept += 1
     if kept == profiles:
         return
@@ -179,22 +194,28 @@ def drop_empty_profiles(rng, records, prior, state, work):
 @inner
 def draw_profiles(rng, records, prior, state, work):
     """Draw theta of every profile given the answers labelled with it."""
+    trees, row = prior.trees, work.level_shape
+    for j in range(records.level.shape[1]):
+        fill_shapes(trees, j, state.base_strength, state.base_level, work.edge_shape)
     for k in range(state.profile_total[0]):
         for j in range(records.level.shape[1]):
             first, last = records.level_start[j], records.level_start[j + 1]
+            fill_below(state.level_count, k, first, last, work.below)
+            layout = trees.layout_start[j] + state.layout[j, k]
+            draw_row(rng, trees, layout, first, last, work.edge_shape, work.below, work.split, row)
             for v in range(first, last):
-                work.level_shape[v] = state.base_strength[j] * state.base_level[v] + state.level_count[v, k]
-            draw_dirichlet(rng, work.level_shape[first:last], work.level_shape[first:last])
-            for v in range(first, last):
-                state.level_profile[v, k] = work.level_shape[v]
+                state.level_profile[v, k] = row[v]
 
 
 @kernel
 def initialise_parameters(rng, records, prior, state, work):
-    """Draw weights and profiles given a seating, with tallies and V to match: the first draw of a chain.
+    """Draw layouts, weights and profiles given a seating, with tallies and V to match: the first draw of a chain.
 
     One kernel instead of five calls from Python, because every entry point adds to the time of compiling.
     """
+    for k in range(state.profile_total[0]):
+        for j in range(records.level.shape[1]):
+            state.layout[j, k] = draw_layout(rng, prior.trees, j)
     fill_eppf(rng, records, prior, state, work)
     tally_answers(rng, records, prior, state, work)
     drop_empty_profiles(rng, records, prior, state, work)

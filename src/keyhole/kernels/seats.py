@@ -103,7 +103,7 @@ def seat_answers(
 @inner
 def draw_seats(rng, records, prior, state, work):
     """Resample the seat of every answer, record by record."""
-    arrays = make_profile_arrays(records, state, work)
+    arrays = make_profile_arrays(records, prior, state, work)
     build_brackets(arrays)
     variables = records.level.shape[1]
     answer = 0

@@ -6,7 +6,7 @@ which the first `profile_total[0]` are in use. A scalar that changes is an array
 
 Symbols of docs/model.md: beta = weight, beta_0 = remainder, theta = level_profile, gamma =
 weight_concentration, (a, b) = record_concentration, alpha of `mixed` = shared_concentration,
-lambda = base_strength, pi = base_level, V(f, m) = eppf[f, m], m_k = profile_tables, N_kjx = level_count.
+lambda, s = base_strength, pi = base_level, V(f, m) = eppf[f, m], m_k = profile_tables, N_kjx = level_count, z = layout.
 """
 
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+NOTHING_ORDERED: Integers = np.zeros((0, 2), np.int64)
 
 
 class Records(NamedTuple):
@@ -27,11 +29,14 @@ class Records(NamedTuple):
         Number of answers of record i that have a seat.
     level_start : int64 (J + 1,)
         First level of each variable; the last entry is the number of levels.
+    ordered : int64 (J, 2), or (0, 2) if no key is ordered
+        The levels of each key that have an order: the first, and the one after the last.
     """
 
     level: NDArray[np.int32]
     answer_total: Integers
     level_start: Integers
+    ordered: Integers = NOTHING_ORDERED
 
 
 class Rules(NamedTuple):
@@ -78,6 +83,35 @@ def has_rules(rules: Rules) -> bool:
     return len(rules.box_start) > 1
 
 
+class Trees(NamedTuple):
+    """The layouts of all keys, laid out one after the other.
+
+    layout_start : int64 (J + 1,)
+        First layout of each key; one layout if it is unordered.
+    strength_start : int64 (J + 1,)
+        First strength of each key.
+    node_start : int64 (layouts + 1,)
+        First node of each layout: the root; parents come before their children.
+    edge_start : int64 (nodes + 1,)
+        First edge of each node.
+    edge_first, edge_last : int64 (edges,)
+        The first level of each edge and the one after its last.
+    node_strength : int64 (nodes,)
+        The strength of each node.
+    strength_scale : float64 (strengths,)
+        Centre of the prior of each strength.
+    """
+
+    layout_start: Integers
+    strength_start: Integers
+    node_start: Integers
+    edge_start: Integers
+    edge_first: Integers
+    edge_last: Integers
+    node_strength: Integers
+    strength_scale: Floats
+
+
 class Prior(NamedTuple):
     """The model and its hyperparameters. All gammas are (shape, rate).
 
@@ -90,9 +124,11 @@ class Prior(NamedTuple):
     shared_concentration : float64 (2,)
         Gamma prior of alpha in `mixed`.
     strength_sd, mean_sd, shape_sd : float
-        Normal priors: log(lambda_j / d_j), log(a / b), log a, all with mean 0.
+        Normal priors: log(s / strength_scale), log(a / b), log a, all with mean 0.
     rules : Rules
         Impossible combinations.
+    trees : Trees
+        The layouts of the rows.
     """
 
     finite: bool
@@ -103,6 +139,7 @@ class Prior(NamedTuple):
     mean_sd: float
     shape_sd: float
     rules: Rules
+    trees: Trees
 
 
 class State(NamedTuple):
@@ -131,8 +168,10 @@ class State(NamedTuple):
         Shape and rate of the gamma distribution of the records' concentrations (`hdp`).
     shared_concentration : float64 (1,)
         The concentration shared by all records (`mixed`).
-    base_strength : float64 (J,)
+    base_strength : float64 (strengths,)
     base_level : float64 (levels,)
+    layout : int64 (J, capacity)
+        The layout of each row, counted from the first of its key.
     eppf : float64 (J + 1, J + 2)
         The EPPF weights V(f, m) of m tables for f answers, always those of the current concentrations. Row 0 and
         column 0 are unused.
@@ -157,6 +196,7 @@ class State(NamedTuple):
     shared_concentration: Floats
     base_strength: Floats
     base_level: Floats
+    layout: Integers
     eppf: Floats
     augmented_total: Integers
     augmented_tables: Integers

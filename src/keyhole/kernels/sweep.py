@@ -6,7 +6,7 @@ Weights are integrated out of the draw of gamma, and profiles out of that of the
 import numpy as np
 
 from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
-from keyhole.kernels.base import draw_base_level, draw_base_strength
+from keyhole.kernels.base import draw_base_distribution, draw_row_layouts
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.labels import draw_labels
@@ -48,8 +48,8 @@ def run_sweep(rng, records, prior, state, work):
         draw_augmented_answers(rng, records, prior, state, work)
     drop_empty_profiles(rng, records, prior, state, work)
     draw_weight_concentration(rng, records, prior, state, work)
-    draw_base_strength(rng, records, prior, state, work)
-    draw_base_level(rng, records, prior, state, work)
+    draw_row_layouts(rng, records, prior, state, work)
+    draw_base_distribution(rng, records, prior, state, work)
     draw_concentrations(rng, records, prior, state, work)
     draw_weights(rng, records, prior, state, work)
     draw_profiles(rng, records, prior, state, work)
@@ -74,7 +74,7 @@ def run_sweeps(rng: np.random.Generator, records: Records, prior: Prior, state: 
     long and saves next to nothing.
     """
     boxes = len(prior.rules.box_start) - 1
-    if len(work.box_probability) != boxes:
+    if len(work.box_probability) != boxes or len(work.edge_shape) != len(prior.trees.edge_first):
         raise ValueError("this scratch was made for another prior: kernels would write beyond its end.")
     for done in range(sweeps):
         work.status[0] = OK

@@ -32,7 +32,11 @@ class Work(NamedTuple):
     trial_eppf : float64 (J + 1, J + 2)
     tables_by_length : int64 (J + 1, J + 1)
         Records and augmented records by number of answers and of tables.
-    level_shape : float64 (levels,)
+    level_shape, split : float64 (levels,)
+    edge_shape : float64 (edges,)
+        Shape of each edge of a row, without counts.
+    below : int64 (levels + 1,)
+        Answers below each level, of one profile.
     profile_shape : float64 (P + 1,)
     cells : CellWork
         For the probabilities of boxes.
@@ -60,6 +64,9 @@ class Work(NamedTuple):
     trial_eppf: Floats
     tables_by_length: Integers
     level_shape: Floats
+    split: Floats
+    edge_shape: Floats
+    below: Integers
     profile_shape: Floats
     cells: CellWork
     set_factor: Floats
@@ -70,8 +77,13 @@ class Work(NamedTuple):
     block_count: Integers
 
 
-def make_work(records: int, variables: int, levels: int, capacity: int, rules: Rules | None = None) -> Work:
-    """Allocate scratch for this many records, variables, levels and profiles, and for the rules."""
+def make_work(
+    records: int, variables: int, levels: int, capacity: int, rules: Rules | None = None, edges: int | None = None
+) -> Work:
+    """Allocate scratch for this many records, variables, levels and profiles, and for the rules.
+
+    edges: of all trees; by default as many as levels, all keys being unordered.
+    """
     rules = rules or no_rules()
     types, sets = len(rules.type_start) - 1, len(rules.set_variable)
     largest = max([1, *np.diff(rules.box_start), *np.diff(rules.possible_start)])
@@ -87,6 +99,9 @@ def make_work(records: int, variables: int, levels: int, capacity: int, rules: R
         trial_eppf=np.zeros((variables + 1, variables + 2)),
         tables_by_length=np.zeros((variables + 1, variables + 1), np.int64),
         level_shape=np.zeros(levels),
+        split=np.zeros(levels),
+        edge_shape=np.zeros(levels if edges is None else edges),
+        below=np.zeros(levels + 1, np.int64),
         profile_shape=np.zeros(capacity + 1),
         cells=make_cell_work(int(largest), capacity + 1),
         set_factor=np.zeros((sets, capacity + 1)),

@@ -45,7 +45,8 @@ def check_half(
     first, second = make_seeds(settings.seed, HALF_SAMPLE).spawn(2)
     n = len(records.level)
     chosen = np.sort(np.random.default_rng(first).choice(n, n // 2, replace=False))
-    half = Records(np.ascontiguousarray(records.level[chosen]), records.answer_total[chosen], records.level_start)
+    level = np.ascontiguousarray(records.level[chosen])
+    half = records._replace(level=level, answer_total=records.answer_total[chosen])
     unique = count_cells(half.level).unique_record if len(chosen) else chosen
     if not len(unique):
         return None

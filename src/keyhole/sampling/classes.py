@@ -74,9 +74,10 @@ def start_classes(rng: np.random.Generator, cells: Cells, prior: Prior, profiles
     # Rows given the labels, all levels being possible.
     answers = np.add.reduceat(level_count, cells.level_start[:-1], axis=0)
     rows = (level_count + base_level[:, None]) / np.repeat(answers + 1.0, sizes, axis=0)
-    tally, rows = drop_empty(tally, rows)
-    old = sizes.astype(np.float64), base_level, np.ones(1)
-    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *old, rows))
+    layouts = (rng.random((len(sizes), profiles)) * np.diff(prior.trees.layout_start)[:, None]).astype(np.int64)
+    tally, rows, layouts = drop_empty(tally, rows, layouts)
+    old = prior.trees.strength_scale, base_level, np.ones(1)
+    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *old, rows, layouts))
 
 
 def is_large(cells: Cells) -> bool:
@@ -112,18 +113,18 @@ def carry_over(rng: np.random.Generator, cells: Cells, prior: Prior, state: Clas
     """Return a state of other cells: their labels given the parameters, then the parameters given these."""
     old = state.profiles
     tally = tally_labels(rng, cells, prior, old.weight, old.level_profile, old.possible, here)
-    tally, rows = drop_empty(tally, old.level_profile)
-    return ClassState(
-        tally,
-        draw_profiles(rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows),
-    )
+    tally, rows, layouts = drop_empty(tally, old.level_profile, old.layout)
+    hyper = old.base_strength, old.base_level, old.weight_concentration
+    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *hyper, rows, layouts))
 
 
-def drop_empty(tally: Tally, rows: NDArray[np.float64]) -> tuple[Tally, NDArray[np.float64]]:
-    """Return counts and rows of the profiles that have records."""
+def drop_empty(
+    tally: Tally, rows: NDArray[np.float64], layouts: Integers
+) -> tuple[Tally, NDArray[np.float64], Integers]:
+    """Return counts, rows and layouts of the profiles that have records."""
     used = tally.records > 0
     kept = Tally(tally.records[used], np.ascontiguousarray(tally.level_count[:, used]))
-    return kept, np.ascontiguousarray(rows[:, used])
+    return kept, np.ascontiguousarray(rows[:, used]), np.ascontiguousarray(layouts[:, used])
 
 
 def sweep_classes(
@@ -134,14 +135,14 @@ def sweep_classes(
     cap = CAP / max(int(tally.records.sum()), 1)
     bound = min(cap, float(old.weight.min(initial=cap)))
     least = bound * (1.0 - rng.random())
-    weight, rows, _ = extend_profiles(rng, cells.level_start, old, least, least)
+    weight, rows, layouts, _ = extend_profiles(rng, cells.level_start, prior.trees, old, least, least)
     new = tally_labels(rng, cells, prior, weight, rows, find_possible(prior.rules, rows), each)
     if rng.random() * min(cap, float(weight[new.records > 0].min(initial=cap))) < bound:
-        tally, rows = drop_empty(new, rows)
+        tally, rows, layouts = drop_empty(new, rows, layouts)
     else:
-        rows = old.level_profile
+        rows, layouts = old.level_profile, old.layout
     profiles = draw_profiles(
-        rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows
+        rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows, layouts
     )
     return ClassState(tally, profiles)
 
@@ -178,7 +179,8 @@ def freeze_classes(rng: np.random.Generator, cells: Cells, prior: Prior, state: 
     A mixture of truncated profiles is a truncated mixture with weights w_k / s_k.
     """
     old = state.profiles
-    weight, rows, remainder = extend_profiles(rng, cells.level_start, old, LEFT / max(people, 1.0), 0.0)
+    least = LEFT / max(people, 1.0)
+    weight, rows, _, remainder = extend_profiles(rng, cells.level_start, prior.trees, old, least, 0.0)
     weight = np.append(weight, remainder)
     rows = np.concatenate([rows, old.base_level[:, None]], axis=1)
     weight = weight / find_possible(prior.rules, rows)

@@ -16,7 +16,7 @@ import numpy as np
 from keyhole.data.strata import Strata
 from keyhole.kernels import jit
 from keyhole.kernels.augmentation import draw_augmented_answers, draw_augmented_records
-from keyhole.kernels.base import draw_base_level, draw_base_strength
+from keyhole.kernels.base import draw_base_distribution, draw_row_layouts
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.labels import draw_labels
@@ -34,8 +34,8 @@ ESTIMATORS = ("exact", "monte-carlo", "population")
 OURS: tuple[Any, ...] = (
     draw_seats,
     draw_labels,
-    draw_base_strength,
-    draw_base_level,
+    draw_row_layouts,
+    draw_base_distribution,
     draw_weight_concentration,
     draw_concentrations,
 )
@@ -65,7 +65,7 @@ def advance_example_strata() -> None:
 def compile_kernels(kernels: Sequence[Any]) -> None:
     """Compile kernels for the types of a run, without running them."""
     problem = make_example()
-    state = empty_state(problem.records, 520)
+    state = empty_state(problem.records, problem.prior, 520)
     work = make_state_work(problem.records, problem.prior, 520)
     arguments = (np.random.default_rng(0), problem.records, problem.prior, state, work)
     for kernel in kernels:

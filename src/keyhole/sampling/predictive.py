@@ -15,11 +15,10 @@ from keyhole.kernels.freeze import Draw
 from keyhole.kernels.population import draw_people, draw_possible_people
 from keyhole.kernels.profiles import initialise_parameters
 from keyhole.kernels.state import Integers, Prior, Records, Rules, State, has_rules
-from keyhole.kernels.work import make_work
 from keyhole.sampling.costs import cell_cost, sweep_cost
 from keyhole.sampling.layout import find_rules
 from keyhole.sampling.predict import freeze, lengthen
-from keyhole.sampling.start import empty_state, make_prior
+from keyhole.sampling.start import empty_state, make_prior, make_state_work
 from keyhole.sampling.trace import Trace
 from keyhole.seeds import REPLICATES, make_seeds
 from keyhole.settings import Settings
@@ -35,11 +34,11 @@ def draw_parameters(
     """Draw hyperparameters, weights and profiles from their prior, without any record."""
     variables = len(level_start) - 1
     records = Records(np.zeros((0, variables), np.int32), np.zeros(0, np.int64), level_start)
-    prior = make_prior(settings.model, settings.prior)
+    prior = make_prior(settings.model, settings.prior, level_start)
     profiles = settings.profiles if prior.finite else 0
     capacity = 8 * (profiles // 8 + 2)
-    state = empty_state(records, capacity)
-    work = make_work(0, variables, int(level_start[-1]), capacity)
+    state = empty_state(records, prior, capacity)
+    work = make_state_work(records, prior, capacity)
     state.profile_total[0] = profiles
     state.weight_concentration[0] = rng.gamma(prior.weight_concentration[0]) / prior.weight_concentration[1]
     state.shared_concentration[0] = rng.gamma(prior.shared_concentration[0]) / prior.shared_concentration[1]
@@ -47,7 +46,7 @@ def draw_parameters(
         shape = math.exp(prior.shape_sd * rng.standard_normal())
         mean = math.exp(prior.mean_sd * rng.standard_normal())
         state.record_concentration[:] = shape, shape / mean
-        state.base_strength[:] *= np.exp(prior.strength_sd * rng.standard_normal(variables))
+        state.base_strength[:] *= np.exp(prior.strength_sd * rng.standard_normal(len(state.base_strength)))
         for j in range(variables):
             first, last = level_start[j], level_start[j + 1]
             state.base_level[first:last] = rng.dirichlet(np.ones(last - first))

@@ -12,7 +12,6 @@ import psutil
 from keyhole.errors import InputError
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.partitions import Partitions
-from keyhole.kernels.state import Records
 from keyhole.sampling.chain import ChainState, run_block
 from keyhole.sampling.costs import CLASSES, EXACT_STEPS, exact_steps
 from keyhole.sampling.problem import Problem
@@ -58,8 +57,8 @@ def sizes(problem: Problem) -> tuple[int, int]:
     if problem.model == "classes":
         state = 2 * 8 * int(records.level_start[-1]) * CLASSES
         return state, 3 * state + EVENT_BYTES * problem.cells.cells
-    few = [Records(records.level[:n], records.answer_total[:n], records.level_start) for n in (1, 2)]
-    states = [sum(array.nbytes for array in empty_state(part, CAPACITY)) for part in few]
+    few = [records._replace(level=records.level[:n], answer_total=records.answer_total[:n]) for n in (1, 2)]
+    states = [sum(array.nbytes for array in empty_state(part, problem.prior, CAPACITY)) for part in few]
     works = [_bytes(make_state_work(part, problem.prior, CAPACITY)) for part in few]
     n = len(records.level)
     state = states[0] + (n - 1) * (states[1] - states[0])

@@ -108,7 +108,7 @@ def make_problem(
         rows = [part.row.shape for part in exposure.pairs.parts]
         evaluation += strata_cost(rows, len(exposure.further), len(exposure.stratum), settings)
         everybody = int(len(records.level) * (strata.unseen / strata.records).max())
-    prior = make_prior(settings.model, settings.prior, rules)
+    prior = make_prior(settings.model, settings.prior, records.level_start, rules, records.ordered)
     multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
     key = hash_rows(cells, multiplier)
     order = np.argsort(key, kind="stable")

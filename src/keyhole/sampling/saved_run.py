@@ -246,18 +246,20 @@ def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
         "level_profile": (levels, profiles),
         "remainder": (1,),
         "weight_concentration": (1,),
-        "base_strength": (variables,),
+        "base_strength": (len(problem.prior.trees.strength_scale),),
         "base_level": (levels,),
+        "layout": (variables, profiles),
     }
     found: dict[str, np.ndarray] = {}
     for name in (*Tally._fields, *Profiles._fields):
         array = np.ascontiguousarray(arrays[f"{c}.{name}"])
-        kind = np.int64 if name in Tally._fields else np.float64
+        kind = np.int64 if name in (*Tally._fields, "layout") else np.float64
         _expect(array.shape == shapes.get(name, (profiles,)) and array.dtype == kind)
         _expect(bool((np.isfinite(array) & (array >= 0)).all()))
         found[name] = array
     records = found["records"]
     _expect(profiles > 0 and int(records.sum()) == int(cells.size.sum()) and bool((records > 0).all()))
+    _expect(bool((found["layout"] < np.diff(problem.prior.trees.layout_start)[:, None]).all()))
     answers = np.add.reduceat(found["level_count"], cells.level_start[:-1], axis=0)
     _expect(bool((answers <= records).all()) and bool((found["possible"] > 0.0).all()))
     return ClassState(
@@ -269,7 +271,7 @@ def _restore_tables(c: int, arrays: Arrays, problem: Problem) -> State:
     """Restore a state of `hdp` or `mixed`; refuse what a kernel would read or write out of bounds."""
     capacity = len(arrays[f"{c}.weight"])
     _expect(0 < capacity < 10**6 and capacity % 8 == 0)
-    wanted = empty_state(problem.records, capacity)._asdict()
+    wanted = empty_state(problem.records, problem.prior, capacity)._asdict()
     for name, expected in wanted.items():
         found = arrays[f"{c}.{name}"]
         _expect(found.shape == expected.shape and found.dtype == expected.dtype)
@@ -281,6 +283,7 @@ def _restore_tables(c: int, arrays: Arrays, problem: Problem) -> State:
     _expect(bool(((tables >= 0) & (tables <= state.seat.shape[1])).all()))
     _expect(bool(((state.seat < tables[:, None]) | ~seated).all()))
     used = np.arange(state.seat.shape[1]) < tables[:, None]
+    _expect(bool(((state.layout >= 0) & (state.layout < np.diff(problem.prior.trees.layout_start)[:, None])).all()))
     _expect(bool(((state.table_label >= 0) & (state.table_label < max(profiles, 1)) | ~used).all()))
     return state
 

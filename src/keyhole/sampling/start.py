@@ -4,9 +4,10 @@ import numpy as np
 
 from keyhole.kernels.classes import Cells
 from keyhole.kernels.profiles import initialise_parameters
-from keyhole.kernels.state import Prior, Records, Rules, State, has_rules, no_rules
+from keyhole.kernels.state import NOTHING_ORDERED, Integers, Prior, Records, Rules, State, has_rules, no_rules
 from keyhole.kernels.work import Work, make_work
 from keyhole.sampling.classes import count_distinct, list_labels, start_classes, sweep_classes
+from keyhole.sampling.trees import make_trees
 
 STARTS = (1, 5, 20, 100)
 """Profiles at the start of the first four chains; further chains repeat the list."""
@@ -26,8 +27,13 @@ CAPACITY = 520
 """Profiles for which a chain of `hdp` has room at its start, unless it starts with more."""
 
 
-def make_prior(model: str, prior: str, rules: Rules | None = None) -> Prior:
-    """Return the hyperparameters of docs/model.md section 2 for this model and prior."""
+def make_prior(
+    model: str, prior: str, level_start: Integers, rules: Rules | None = None, ordered: Integers = NOTHING_ORDERED
+) -> Prior:
+    """Return the hyperparameters of docs/model.md section 2 for this model and prior, which keeps rows flat if fixed.
+
+    level_start, ordered : as in Records.
+    """
     return Prior(
         finite=model == "mixed",
         adaptive=prior == "adaptive",
@@ -37,10 +43,11 @@ def make_prior(model: str, prior: str, rules: Rules | None = None) -> Prior:
         mean_sd=2.0,
         shape_sd=1.0,
         rules=rules or no_rules(),
+        trees=make_trees(level_start, ordered if prior == "adaptive" else NOTHING_ORDERED),
     )
 
 
-def empty_state(records: Records, capacity: int) -> State:
+def empty_state(records: Records, prior: Prior, capacity: int) -> State:
     """Return a state with room for `capacity` profiles and no answer seated."""
     n, variables = records.level.shape
     levels = int(records.level_start[-1])
@@ -59,8 +66,9 @@ def empty_state(records: Records, capacity: int) -> State:
         weight_concentration=np.ones(1),
         record_concentration=np.array([2.0, 1.0]),
         shared_concentration=np.ones(1),
-        base_strength=sizes.astype(np.float64),
+        base_strength=prior.trees.strength_scale.copy(),
         base_level=1.0 / np.repeat(sizes, sizes),
+        layout=np.zeros((variables, capacity), np.int64),
         eppf=np.zeros((variables + 1, variables + 2)),
         augmented_total=np.zeros(1, np.int64),
         augmented_tables=np.zeros((variables + 1, variables + 1), np.int64),
@@ -101,7 +109,7 @@ def start_state(
     held = np.bincount(label, minlength=len(found.tally.records))
     used = profiles if prior.finite else max(int(np.count_nonzero(held)), 1)
     rank = np.argsort(np.argsort(-held, kind="stable"))
-    state = empty_state(records, max(capacity, 8 * ((2 * used + 135) // 8)))
+    state = empty_state(records, prior, max(capacity, 8 * ((2 * used + 135) // 8)))
     work = make_state_work(records, prior, len(state.weight))
     state.seat[find_seated(records)] = 0
     state.table_size[:, 0] = records.answer_total
@@ -119,13 +127,13 @@ def start_state(
 def make_state_work(records: Records, prior: Prior, capacity: int) -> Work:
     """Allocate scratch for a state of this capacity."""
     n, variables = records.level.shape
-    return make_work(n, variables, int(records.level_start[-1]), capacity, prior.rules)
+    return make_work(n, variables, int(records.level_start[-1]), capacity, prior.rules, len(prior.trees.edge_first))
 
 
 def enlarge(records: Records, prior: Prior, state: State) -> tuple[State, Work]:
     """Return the state with room for twice as many profiles, and scratch to match."""
     capacity = state.level_profile.shape[1]
-    larger = empty_state(records, 2 * capacity)
+    larger = empty_state(records, prior, 2 * capacity)
     for name, old in state._asdict().items():
         new = getattr(larger, name)
         new[tuple(slice(0, size) for size in old.shape)] = old
