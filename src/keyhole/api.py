@@ -12,6 +12,7 @@ from typing import Any, Literal, SupportsIndex, Unpack, cast
 import numpy as np
 
 from keyhole.data import Microdata, SourceOptions, count_records, encode, read_codebook, read_microdata
+from keyhole.data.order import order_keys
 from keyhole.data.strata import add_strata, check_design, make_strata
 from keyhole.errors import InputError, RulesError, SettingsError, Stopped, warn_not_converged
 from keyhole.files import sha256
@@ -239,6 +240,7 @@ def assess(
         source, keys, codebook, allow_identifier, chosen.missing, reading,
         weight=weight, household=household, strata=columns, weight_classes=weight_classes,
     )  # fmt: skip
+    microdata = order_keys(microdata, chosen.ordered, chosen.unordered)
     if with_keys:
         refuse_taken_names(microdata)
     design = Design(weight, household, microdata.extra)

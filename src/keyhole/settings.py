@@ -1,7 +1,7 @@
 """The options of a run, each declared once with default, range and help, from which flags and checks are derived."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypedDict, get_args, get_origin
 
 from pydantic import (
@@ -35,6 +35,16 @@ def option(default: Any, description: str, low: float | None = None, high: float
     return Field(default, description=description, ge=low, le=high)
 
 
+def join_names(value: object) -> object:
+    """Convert a list of names to text, separated by commas."""
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        value = ",".join(value) or None
+    if isinstance(value, str) and not all(name.strip() for name in value.split(",")):
+        raise ValueError("has an empty name: write AGE,EDUC")
+    return value
+
+
+Names = Annotated[str | None, BeforeValidator(join_names)]
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
 
 
@@ -61,6 +71,12 @@ class Settings(BaseModel):
         "the record is compared on its other answers, and is a sample unique if no other record agrees with it on "
         "all the answers that both have (model).",
     )
+    ordered: Names = option(
+        None,
+        "Keys whose categories are ordered, in the order of the codebook, beside those whose categories are numbers or "
+        "bands, or are marked in codebook or file: neighbours are taken to be alike.",
+    )
+    unordered: Names = option(None, "Keys that are not to be taken as ordered.")
     chains: int = option(4, "Independent chains, which are compared to assess convergence.", low=1, high=256)
     seed: int = option(1, "Seed; the same seed gives the same numbers.", low=0, high=2**63 - 1)
     workers: int | None = option(None, "Chains that run in parallel; results do not depend on it.", low=1, high=1024)
@@ -94,6 +110,8 @@ class Settings(BaseModel):
             raise ValueError("the model 'classes' has no other `prior` or `estimator`: omit them")
         if self.model != "mixed" and self.profiles != _default("profiles"):
             raise ValueError("`profiles` is an option of the model 'mixed': add that or omit `profiles`")
+        if self.prior == "paper" and (self.ordered or self.unordered):
+            raise ValueError("the prior 'paper' knows no order: omit `ordered` and `unordered`")
         if self.estimator != "monte-carlo" and self.mc_draws != _default("mc_draws"):
             raise ValueError("`mc_draws` is an option of the estimator 'monte-carlo': add that or omit `mc_draws`")
         return self
@@ -108,6 +126,8 @@ class Options(TypedDict, total=False):
     estimator: Literal["exact", "monte-carlo", "population"]
     mc_draws: int
     missing: Literal["category", "drop", "model"]
+    ordered: str | Sequence[str] | None
+    unordered: str | Sequence[str] | None
     chains: int
     seed: int
     workers: int | None
@@ -154,7 +174,7 @@ def option_values(name: str) -> str:
     annotation = Settings.model_fields[name].annotation
     if get_origin(annotation) is Literal:
         return "[" + "|".join(get_args(annotation)) + "]"
-    return {"time_limit": "DURATION", "scheduler": "WHERE"}.get(name, "INTEGER")
+    return {"time_limit": "DURATION", "scheduler": "WHERE", "ordered": "KEYS", "unordered": "KEYS"}.get(name, "INTEGER")
 
 
 def _default(name: str) -> Any:

@@ -18,6 +18,7 @@ from keyhole.classical import make_sample
 from keyhole.classical.catalogue import Comparator, estimate_quickly
 from keyhole.data import CellCounts, Microdata
 from keyhole.data.design import ExtraColumns, Weights, describe_weights, population_from_weights
+from keyhole.data.order import list_ordered
 from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import Gate
 from keyhole.diagnostics.groups import Group
@@ -95,6 +96,7 @@ class InputBlock(ReadableModel):
     records_with_missing: int = 0
     undecided: int = 0
     ignored_keys: list[str]
+    ordered: list[str] = Field(default_factory=list)
     count: str | None
     bands: dict[str, str]
     user_missing: Literal["keep", "blank"]
@@ -348,6 +350,7 @@ def describe_input(
         distinct_cells=counts.distinct,
         missing=settings.missing,
         ignored_keys=list(microdata.ignored),
+        ordered=list_ordered(microdata) if settings.prior == "adaptive" else [],
         observed_keys=[x.name for x in microdata.variables if x.labels is None and x.name not in known],
         **further,
     )

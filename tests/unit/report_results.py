@@ -121,6 +121,7 @@ def make_summary(
                 "found": {keys[0]: seen.missing} if seen.missing else {},
                 "met": {keys[0]: ["."]} if seen.missing else {},
             },
+            "ordered": [keys[0]],
         },
         "zeros": {
             "rules": 10,

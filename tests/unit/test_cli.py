@@ -127,6 +127,8 @@ GOOD_VALUES = {
     "estimator": "monte-carlo",
     "mc_draws": "50",
     "missing": "category",
+    "ordered": "AGE",
+    "unordered": "AGE",
     "chains": "3",
     "seed": "11",
     "workers": "1",

@@ -13,6 +13,8 @@ BAD = {
     "estimator": "guess",
     "mc_draws": 0,
     "missing": "ignore",
+    "ordered": "AGE,,EDUC",
+    "unordered": ",",
     "chains": 0,
     "seed": -1,
     "workers": 0,

@@ -174,6 +174,8 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     if source.ignored_keys:
         ignored = ", ".join(source.ignored_keys)
         found.append(("Keys left out", f"{ignored}: one category, so it cannot distinguish records"))
+    if source.ordered:
+        found.append(("Taken as ordered", ", ".join(source.ordered)))
     if source.bands:
         found.append(("Bands (--band)", "; ".join(f"{name}: {text}" for name, text in source.bands.items())))
     if source.na is not None and source.na.found:

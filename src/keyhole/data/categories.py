@@ -156,7 +156,7 @@ def _variable(
     if missing or not (column.has_nulls() or BLANK in texts) or BLANK in book.categories:
         return book
     names = None if book.labels is None else (*book.labels, "(blank)")
-    return Variable(column.name, (*book.categories, BLANK), names)
+    return Variable(column.name, (*book.categories, BLANK), names, marked=book.marked)
 
 
 def looks_identifying(distinct: int, records: int) -> bool:

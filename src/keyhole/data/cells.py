@@ -64,7 +64,9 @@ def encode(microdata: Microdata) -> Records:
     level_start = np.concatenate(([0], np.cumsum(microdata.levels, dtype=np.int64))).astype(np.int64)
     level = np.where(codes >= 0, codes + level_start[:-1].astype(np.int32), np.int32(-1)).astype(np.int32)
     answer_total = (codes >= 0).sum(axis=1, dtype=np.int64)
-    return Records(level[microdata.cell], answer_total[microdata.cell], level_start)
+    ranges = [variable.orderable if variable.ordered else (0, 0) for variable in microdata.variables]
+    ordered = np.array(ranges, np.int64).reshape(-1, 2) + level_start[:-1, None]
+    return Records(level[microdata.cell], answer_total[microdata.cell], level_start, ordered)
 
 
 def find_cells(columns: Columns, records: int) -> tuple[Codes, NDArray[np.int32]]:

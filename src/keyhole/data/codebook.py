@@ -1,7 +1,8 @@
 """Codebooks: all categories of each variable, observed or not, in order.
 
-YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`; with codes that mean missing,
-`{AGE: {categories: [1, 2], missing: [-9]}}`. Codes are read as text: `no` is "no", not a boolean.
+YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`; with codes that mean missing, and whether the
+categories are ordered, `{AGE: {categories: [1, 2], missing: [-9], ordered: true}}`. Codes are read as text: `no` is
+"no", not a boolean.
 """
 
 import json
@@ -79,7 +80,7 @@ def _variables(book: Any, where: str) -> dict[str, Variable]:
 def _variable(name: str, entry: Any, where: str) -> Variable:
     # A label is one text, so a list or a mapping below this name is no label.
     if isinstance(entry, Mapping) and isinstance(entry.get("categories"), list | tuple | Mapping):
-        return _with_missing(name, entry, where)
+        return _with_details(name, entry, where)
     if isinstance(entry, Mapping):
         labels = tuple(str(label) for label in entry.values())
         return Variable(name, _codes(name, entry, where), labels, declared=True)
@@ -90,18 +91,23 @@ def _variable(name: str, entry: Any, where: str) -> Variable:
     return Variable(name, _codes(name, entry, where), declared=True)
 
 
-def _with_missing(name: str, entry: Mapping[str, Any], where: str) -> Variable:
+def _with_details(name: str, entry: Mapping[str, Any], where: str) -> Variable:
     variable = _variable(name, entry["categories"], where)
     missing = entry.get("missing", ())
-    if not isinstance(missing, list | tuple) or set(entry) - {"categories", "missing"}:
-        raise CodebookError(f"{where}: '{clean_name(name)}' may have 'categories', and 'missing' with a list of codes.")
+    if not isinstance(missing, list | tuple) or set(entry) - {"categories", "missing", "ordered"}:
+        raise CodebookError(
+            f"{where}: '{clean_name(name)}' may have 'categories', 'missing' with a list of codes, and 'ordered'."
+        )
+    ordered = code_text(entry["ordered"]).lower() if "ordered" in entry else None
+    if ordered not in (None, "true", "false"):
+        raise CodebookError(f"{where}: 'ordered' of '{clean_name(name)}' must be true or false.")
     texts = tuple(whole_number(code_text(code)) for code in missing)
     both = next((text for text in texts if text in variable.categories), None)
     if both is not None:
         raise CodebookError(
             f"{where}: '{clean_name(name)}' lists '{clean_name(both)}' both as a category and as missing: remove one."
         )
-    return replace(variable, missing=texts)
+    return replace(variable, missing=texts, marked=None if ordered is None else ordered == "true")
 
 
 def _codes(name: str, codes: Iterable[Any], where: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions, check_keys
 from keyhole.data.design import check_extra_columns, name_extra_columns
 from keyhole.data.na import blank_keys
+from keyhole.data.order import mark_order, note_order
 from keyhole.data.source import read_table
 from keyhole.data.strata import class_weights, code_strata
 from keyhole.data.variables import Microdata, Table, Variable
@@ -79,6 +80,8 @@ def read_microdata(
             labels = None
         insist, to_model = name in allow_identifier, missing == "model"
         variable, codes = encode_column(column, categories, labels, table.where, rows, records, insist, to_model)
+        marked = mark_order(name, book, table, name in bands)
+        variable = note_order(variable, table.user_missing.get(name, ()), marked, listed=name in book)
         # Two bytes for each answer rather than four: ten keys of ten million records stay below 200 MB.
         narrow = len(variable.categories) <= np.iinfo(np.int16).max
         encoded.append((variable, codes.astype(np.int16) if narrow else codes))

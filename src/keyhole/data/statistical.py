@@ -51,6 +51,7 @@ def read_statistical(
         titles=head["titles"],
         labels={name: variable for name, variable in labels.items() if variable.categories},
         user_missing=user_missing if keep_user_missing else {},
+        ordinal=frozenset(head["ordinal"]),
     )
 
 

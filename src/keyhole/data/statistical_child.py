@@ -103,6 +103,7 @@ def _describe(about: Any, present: list[str]) -> dict[str, Any]:
         },
         "ranges": {name: about.missing_ranges[name] for name in present if name in about.missing_ranges},
         "letters": {},
+        "ordinal": [name for name in present if (about.variable_measure or {}).get(name) == "ordinal"],
     }
 
 

@@ -271,4 +271,6 @@ def add_strata(records: Records, strata: Strata | None) -> Records:
     column = (first + strata.further[strata.of_record]).astype(np.int32)
     level = np.ascontiguousarray(np.column_stack([records.level, column]))
     start = np.append(records.level_start, first + strata.further_levels).astype(np.int64)
-    return Records(level, records.answer_total + 1, start)
+    # The stratum has no order.
+    ordered = records.ordered if not len(records.ordered) else np.concatenate([records.ordered, [[0, 0]]])
+    return Records(level, records.answer_total + 1, start, ordered)

@@ -31,6 +31,9 @@ class Variable:
     categories: codes as text, in order; labels: their labels in the codebook, in the same order.
     declared: whether the categories come from a codebook rather than from the records.
     missing: texts that the codebook declares to mean missing.
+    marked: whether the codebook or the file says that the categories are ordered; None if it says nothing.
+    orderable: the first of the categories that have an order and the one after the last; (0, 0) if they have none.
+    ordered: whether it is taken as ordered.
     """
 
     name: str
@@ -38,6 +41,9 @@ class Variable:
     labels: tuple[str, ...] | None = None
     declared: bool = field(default=False, compare=False)
     missing: tuple[str, ...] = field(default=(), compare=False)
+    marked: bool | None = field(default=None, compare=False)
+    orderable: tuple[int, int] = field(default=(0, 0), compare=False)
+    ordered: bool = field(default=False, compare=False)
 
     def hint(self, text: str) -> str:
         """Name the categories nearest to a text that is none, to be put behind a message; empty if none is near.
@@ -128,6 +134,7 @@ class Table:
     fingerprint: SHA-256 of the bytes, None for a dataframe or a query.
     titles: variable labels; labels: value labels, as a codebook.
     user_missing: codes that the file declares missing, such as "refused" or "not stated".
+    ordinal: columns whose measure the file calls ordinal.
     named: false if the first line looks like a record; the columns are then called V1, V2, ...
     """
 
@@ -138,4 +145,5 @@ class Table:
     titles: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, Variable] = field(default_factory=dict)
     user_missing: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    ordinal: frozenset[str] = frozenset()
     named: bool = True

@@ -20,6 +20,7 @@ from keyhole.data.columns import SourceOptions, check_keys, find_columns
 from keyhole.data.microdata import band_column
 from keyhole.data.na import blank_keys, blank_na
 from keyhole.data.opening import open_file
+from keyhole.data.order import mark_order
 from keyhole.data.source import read_table, scan_parquet
 from keyhole.data.variables import BLANK, Table
 from keyhole.errors import CodebookError, InputError
@@ -54,13 +55,15 @@ class Population:
 
     @property
     def codebook(self) -> dict[str, Any]:
-        """The categories as a codebook for samples."""
-        return {
-            variable.name: list(variable.categories)
-            if variable.labels is None
-            else dict(zip(variable.categories, variable.labels, strict=True))
-            for variable in self.variables
-        }
+        """The categories as a codebook for samples, and whether they are ordered if that is known."""
+        found: dict[str, Any] = {}
+        for variable in self.variables:
+            found[variable.name] = list(variable.categories)
+            if variable.labels is not None:
+                found[variable.name] = dict(zip(variable.categories, variable.labels, strict=True))
+            if variable.marked is not None:
+                found[variable.name] = {"categories": found[variable.name], "ordered": variable.marked}
+        return found
 
 
 def open_population(
@@ -121,9 +124,12 @@ def _read_people(
     rows = np.flatnonzero(kept)
     frame = frame[rows]
     books = {**table.labels, **book}
-    for name, bands in read_bands(reading.bands).items():
+    banded = read_bands(reading.bands)
+    for name, bands in banded.items():
         column, books[name] = band_column(frame[name], table, book.get(name), bands, rows)
         frame = frame.with_columns(column.alias(name))
+    for name in set(names) & set(books):
+        books[name] = replace(books[name], marked=mark_order(name, book, table, name in banded))
     if reading.count_column is not None:
         people = read_counts(table.frame[reading.count_column], table.where)[rows]
         frame = frame[np.repeat(np.arange(len(rows)), people)]

@@ -1,4 +1,4 @@
-"""Rows of the profiles as trees, and the base distribution H (docs/model.md section 12).
+"""Rows of the profiles as trees, and the base distribution H (docs/model.md section 13).
 
 A row of a key is a tree of nodes with children. A node u splits its mass among its edges c, each a range of levels:
     split_u ~ Dirichlet(s_u b_u),   b_uc = pi(levels of c) / pi(levels of u),

@@ -104,6 +104,7 @@ class Source:
     population: str
     keys: tuple[str, ...]
     ignored: tuple[str, ...]
+    ordered: tuple[str, ...]
     sample_uniques: Count
     missing: str
     cells: str | None

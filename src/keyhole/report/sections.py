@@ -59,6 +59,7 @@ def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
         population=population,
         keys=tuple(map(clean_name, source["keys"])),
         ignored=tuple(map(clean_name, source.get("ignored_keys", ()))),
+        ordered=tuple(map(clean_name, source.get("ordered", ()))),
         sample_uniques=rule(source["sample_uniques"]),
         missing=MISSING.get(source.get("missing", "category"), str(source.get("missing"))) + _undecided(source, rule),
         cells=f"{source['cells']:,}" if kind == "internal" else None,
