@@ -148,7 +148,7 @@ def describe_time(estimators: Sequence[str], time_limit: float) -> str:
 )
 @click.option("--estimators", metavar="A,B", help="Run only these.  [default: all]")
 @click.option("--time-limit", metavar="DURATION", help=f"For each of keyhole's models.  [default: {TIME_LIMIT:g}s]")
-@add(settings_flags("chains", "seed", "workers", "max_sweeps"))
+@add(settings_flags("ordered", "unordered", "chains", "seed", "workers", "max_sweeps"))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the table to this file as well.")
 @add(flags.OVERWRITE, flags.JSON, flags.QUIET)
 def command(

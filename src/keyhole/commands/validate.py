@@ -103,7 +103,7 @@ def _remark(entry: dict[str, Any]) -> str:
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the samples and of the chains.")
 @click.option("--workers", type=int, help="Replicates that run at once.  [default: one for each core]")
 @click.option("--time-limit", metavar="DURATION", help="For each of keyhole's models on each sample.  [default: 30s]")
-@add(settings_flags("chains", "max_sweeps"), flags.JSON, flags.QUIET)
+@add(settings_flags("ordered", "unordered", "chains", "max_sweeps"), flags.JSON, flags.QUIET)
 def command(
     population: Path | None, url: str | None, out: Path | None, as_json: bool, quiet: bool, **options: Any
 ) -> int:

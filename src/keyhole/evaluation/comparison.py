@@ -33,7 +33,11 @@ class Ours:
 
 OURS = {
     "hdp-adaptive": Ours({}, "people mix profiles; number of profiles and prior learned", OUR_REFERENCE),
-    "hdp-paper": Ours({"prior": "paper"}, "people mix profiles; number learned, prior fixed", OUR_REFERENCE),
+    "hdp-paper": Ours(
+        {"prior": "paper", "ordered": None, "unordered": None},
+        "people mix profiles; number learned, prior fixed",
+        OUR_REFERENCE,
+    ),
     "classes": Ours({"model": "classes"}, "each person has one profile; number learned", OUR_REFERENCE),
     "mixed-5": Ours({"model": "mixed", "profiles": 5}, "people mix 5 profiles", MIXED_REFERENCE),
     "mixed-20": Ours({"model": "mixed", "profiles": 20}, "people mix 20 profiles", MIXED_REFERENCE),
