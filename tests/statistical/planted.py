@@ -57,8 +57,8 @@ def mark_long(items: Iterable[Any]) -> list[Any]:
 SEATS = Probe("exact", "a missing answer", "seats", 3, 10_000)
 LABELS = Probe("invariance", "hdp paper", "labels", 5, 1_500)
 BASE = Probe("invariance", "one profile", "base", 6)
-TREES = Probe("invariance", "mixed ordered", "base", 4, 3_000)
-LAYOUTS = Probe("invariance", "mixed ordered", "layouts", 6, 3_000)
+TREES = Probe("invariance", "mixed ordered", "base", 4, long=True)
+LAYOUTS = Probe("invariance", "mixed ordered", "layouts", 6, long=True)
 ROWS = Probe("invariance", "mixed ordered", "profiles", 1)
 LONE = Probe("exact", "3 records 1 variable", "seats", 6, 25_000, long=True)
 SWEEP = Probe("invariance", "mixed adaptive", "sweep", long=True)
@@ -161,13 +161,6 @@ BUGS = (
         "draw_log_gamma(rng, shape[e] + answers)",
         "draw_log_gamma(rng, shape[e])",
         Probe("invariance", "hdp paper", "profiles", 1),
-    ),
-    Bug(
-        "a profile moves without its layout",
-        "profiles.py",
-        "state.layout[j, kept] = state.layout[j, k]",
-        "state.layout[j, kept] = state.layout[j, kept]",
-        Probe("invariance", "hdp ordered", "labels", 5, 3_000),
     ),
     Bug(
         "K + 1 for K in gamma",

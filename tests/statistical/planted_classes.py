@@ -347,13 +347,6 @@ OF_TREES = (
         ORDERED_RULES,
     ),
     Bug(
-        "layouts of profiles that were dropped",
-        SWEEP,
-        "np.ascontiguousarray(layouts[:, used])",
-        "np.ascontiguousarray(layouts[:, : used.sum()])",
-        ORDERED,
-    ),
-    Bug(
         "a new row with another layout than it says",
         KERNEL,
         "own = trees.layout_start[j] + layout[j, used + x]",

@@ -9,7 +9,11 @@ from keyhole.data import Variable, encode, read_codebook, read_microdata
 from keyhole.data.columns import SourceOptions
 from keyhole.data.order import list_ordered, note_order, order_keys
 from keyhole.errors import CodebookError, InputError
-from keyhole.sampling.start import make_prior
+from keyhole.kernels.classes import Tally
+from keyhole.kernels.profiles import drop_empty_profiles
+from keyhole.kernels.state import Records
+from keyhole.sampling.classes import drop_empty
+from keyhole.sampling.start import make_prior, start_state
 from keyhole.sampling.trees import LAYOUT_TOTAL, make_trees
 
 
@@ -158,3 +162,20 @@ def test_the_prior_paper_stays_flat():
     start, ordered = np.array([0, 5]), np.array([[0, 5]])
     assert len(make_prior("hdp", "paper", start, None, ordered).trees.edge_first) == 5
     assert len(make_prior("hdp", "adaptive", start, None, ordered).trees.edge_first) == 8 * LAYOUT_TOTAL
+
+
+def test_profiles_that_are_dropped_leave_the_layouts_of_the_others():
+    """With a few records a layout says too little for a statistical test to notice."""
+    tally = Tally(np.array([2, 0, 3]), np.array([[2, 0, 1], [0, 0, 2]]))
+    kept, rows, layouts = drop_empty(tally, np.arange(6.0).reshape(2, 3), np.array([[4, 5, 6]]))
+    assert kept.records.tolist() == [2, 3]
+    assert rows.tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert layouts.tolist() == [[4, 6]]
+    records = Records(np.array([[0], [1], [2]], np.int32), np.ones(3, np.int64), np.array([0, 3]))
+    prior = make_prior("hdp", "adaptive", records.level_start, None, np.array([[0, 3]]))
+    state, work = start_state(np.random.default_rng(1), records, prior, 1)
+    state.profile_total[0], state.table_label[:, 0] = 3, (0, 2, 2)
+    state.profile_tables[:3], state.layout[0, :3] = (1, 0, 2), (4, 5, 6)
+    drop_empty_profiles(np.random.default_rng(1), records, prior, state, work)
+    assert state.layout[0, :2].tolist() == [4, 6]
+    assert state.table_label[:, 0].tolist() == [0, 1, 1]
