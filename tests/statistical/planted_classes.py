@@ -33,7 +33,6 @@ RULES_PROFILES = ClassesProbe("rules", "profiles", replicates=600)
 TWO_RECORDS = ClassesProbe("two records under rules", "profiles", replicates=4_800, long=True)
 RULES_LABELS = ClassesProbe("rules", "labels under rules")
 FREEZE = ClassesProbe("rules", "freeze")
-ORDERED = ClassesProbe("ordered", "ordered", long=True)
 ORDERED_RULES = ClassesProbe("ordered", "ordered, rules", long=True)
 SWEEP = "../sampling/classes.py"
 KERNEL = "classes.py"
@@ -345,13 +344,6 @@ OF_TREES = (
         "                fill_sets(rules, level_profile, profiles, j, set_factor)\n            continue",
         "                pass\n            continue",
         ORDERED_RULES,
-    ),
-    Bug(
-        "a new row with another layout than it says",
-        KERNEL,
-        "own = trees.layout_start[j] + layout[j, used + x]",
-        "own = trees.layout_start[j]",
-        ORDERED,
     ),
 )
 CLASSES_BUGS = WITHOUT_RULES + WITH_RULES + OF_TREES

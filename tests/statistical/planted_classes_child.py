@@ -47,7 +47,6 @@ CHECKS = {
     "labels": lambda rng: check_labels(rng, (), 400),
     "labels under rules": lambda rng: check_labels(rng, BOXES, 400),
     "shards": check_shards,
-    "ordered": lambda rng: check_ordered(rng, "no rules", 1_500, 5),
     "ordered, rules": lambda rng: check_ordered(rng, "rules", 4_000, 5),
 }
 """What is compared with brute force."""

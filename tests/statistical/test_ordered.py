@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, ks_2samp
 
-from keyhole.kernels.classes import Labels, Profiles
+from keyhole.kernels.classes import Labels, Profiles, extend_profiles
 from keyhole.sampling.classes import count_distinct, start_classes
 from keyhole.sampling.layout import make_rules
 from tests.statistical.classes_labels import LabelledState, sweep_labelled
@@ -216,3 +216,17 @@ def check_ordered(rng, name, replicates, sweeps):
 )
 def test_sweeps_of_classes_keep_the_joint_law(rng, name, replicates, sweeps):
     check_ordered(rng, name, replicates, sweeps)
+
+
+def test_a_new_row_has_the_layout_that_it_says(rng):
+    """Nodes of two categories take a side, the others hardly split away from pi."""
+    prior, pi = find_prior("no rules"), np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0.5, 0.5])
+    strength = np.array([1e4, 1e4, 1e-4, 1e4])
+    none = np.zeros((7, 0)), np.zeros(0), np.array([50.0]), strength, pi, np.zeros((2, 0), np.int64)
+    old = Profiles(np.zeros(0), np.ones(1), *none)
+    weight, rows, layouts, _ = extend_profiles(rng, START, prior.trees, old, 1e-3, 0.0)
+    assert len(weight) > 200
+    assert set(layouts[0]) == {0, 1, 2}
+    sided = np.abs(rows[1] - 0.2) > 0.1
+    assert (sided == (layouts[0] > 0)).mean() > 0.95
+    assert (layouts[1] == 0).all()
