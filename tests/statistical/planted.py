@@ -107,13 +107,6 @@ BUGS = (
         BASE,
     ),
     Bug(
-        "a strength without data keeps its value",
-        "trees.py",
-        "return scale * math.exp(sd * rng.standard_normal())",
-        "return old * math.exp(rng.standard_normal())",
-        TREES,
-    ),
-    Bug(
         "base levels without the nodes below the root",
         "trees.py",
         "rate[v - first] += held",
