@@ -89,7 +89,7 @@ BUGS = (
         "base levels without the +1 of their prior",
         "trees.py",
         "rate, count = np.ones(last - first), np.ones(last - first)",
-        "rate, count = np.ones(last - first), np.full(last - first, 0.01)",
+        "rate, count = np.ones(last - first), np.full(last - first, 0.2)",
         BASE,
     ),
     Bug(

@@ -166,13 +166,6 @@ WITHOUT_RULES = (
         PROFILES,
     ),
     Bug(
-        "strengths accepted without their prior",
-        TREES,
-        "/ (2.0 * sd**2)",
-        "/ (50.0 * sd**2)",
-        PROFILES,
-    ),
-    Bug(
         "strengths always accepted",
         TREES,
         "return proposed if -rng.standard_exponential() < ratio else old",
