@@ -48,6 +48,11 @@ from keyhole.zeros import (
 )
 
 
+def check_fraction(fraction: float) -> None:
+    if not 0.0 < fraction <= 1.0:
+        raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
+
+
 def population_size(population: int | None, fraction: float | None, records: int) -> int:
     """Return N from the one of both that is given."""
     if (population is None) == (fraction is None):
@@ -56,8 +61,7 @@ def population_size(population: int | None, fraction: float | None, records: int
             "or weight, the column of survey weights"
         )
     if fraction is not None:
-        if not 0.0 < fraction <= 1.0:
-            raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
+        check_fraction(fraction)
         return max(records, round(records / fraction))
     try:
         people = operator.index(cast(SupportsIndex, population))  # whatever a Python user gives

@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
+import click
 import polars as pl
 import pytest
 
 import keyhole
 from keyhole.cli import COMMANDS, group, main
+from keyhole.commands.flags import FRACTION_OR_PERCENT
 from keyhole.commands.what_if import read_merges
 from keyhole.risk.advice import Verdict
 from keyhole.settings import option_names
@@ -555,3 +557,32 @@ def test_the_quick_answer_is_explained(run, tmp_path):
 )
 def test_names_of_categories_to_merge_may_be_quoted(text, groups):
     assert read_merges(None, None, (f"A={text}",)) == {"A": groups}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"file": "none.csv"}, "none.csv does not exist"),
+        ({"--fraction": "5"}, "fraction must be above 0 and at most 1"),
+        ({"--band": "AGE=5"}, "did you mean 5y"),
+        ({"--chains": "0"}, "chains"),
+        ({}, "r holds the results of a run"),
+    ],
+)
+def test_what_was_asked_wrongly_is_said_before_the_folder_is_refused(run, tmp_path, changed, message):
+    (tmp_path / "x.csv").write_text(GOOD)
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "manifest.json").write_text('{"program": "keyhole"}')
+    asked = {"--keys": "AGE,SEX", "--fraction": "0.1", "--out": "r", **changed}
+    file = asked.pop("file", "x.csv")
+    found = run("assess", file, *(word for pair in asked.items() for word in pair))
+    assert (found.status != 0, found.out) == (True, "")
+    assert message in " ".join(found.err.split())
+    assert ("holds the results" in found.err) == (not changed)
+
+
+@pytest.mark.parametrize(("text", "share"), [("0.05", 0.05), ("5%", 0.05), ("2.5 %", 0.025)])
+def test_a_fraction_may_be_in_percent(text, share):
+    assert FRACTION_OR_PERCENT.convert(text, None, None) == share
+    with pytest.raises(click.BadParameter):
+        FRACTION_OR_PERCENT.convert("x%", None, None)

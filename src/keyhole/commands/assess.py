@@ -13,6 +13,7 @@ from keyhole.commands import flags
 from keyhole.commands.config import CONFIG, drop_overruled
 from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags
 from keyhole.errors import SettingsError, silenced
+from keyhole.settings import make_settings, option_names
 
 NOT_CONVERGED = 3
 GATE_CROSSED = 4
@@ -132,12 +133,22 @@ def command(
     folder = out if out is not None else default_folder(source, ".keyhole")
 
     from keyhole import assess
+    from keyhole.api import check_fraction
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary
+    from keyhole.data.bands import read_bands
+    from keyhole.data.opening import refuse_unreadable
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.results.restored import KEYS
     from keyhole.sampling.workers import stoppable
 
+    # Before the folder is refused: whoever makes room for a run should not learn then that it was asked wrongly.
+    if isinstance(source, Path):
+        refuse_unreadable(source)
+    if fraction is not None:
+        check_fraction(fraction)
+    read_bands(options["bands"])
+    make_settings(**given({name: options[name] for name in option_names()}))
     with stoppable(), reserve(folder, overwrite, resume), silenced():
         with show_progress(quiet or as_json) as on_progress:
             assessment = assess(

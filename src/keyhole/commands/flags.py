@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.types import IntParamType
+from click.types import FloatParamType, IntParamType
 
 from keyhole.settings import option_help, option_names, option_values
 
@@ -34,9 +34,29 @@ class Count(IntParamType):
 COUNT = Count()
 
 
+class Fraction(FloatParamType):
+    """A share, also in percent."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the share as a number."""
+        text = str(value).strip()
+        try:
+            return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        except ValueError:
+            self.fail(f"'{value}' is not a share: write 0.05 or 5%.", param, ctx)
+
+
+FRACTION_OR_PERCENT = Fraction()
+
+
 KEYS = click.option("--keys", required=True, metavar="A,B,C", help="Columns an intruder could know about a person.")
 POPULATION = click.option("--population", type=COUNT, metavar="N", help="Size of the population sampled.")
-FRACTION = click.option("--fraction", type=float, metavar="F", help="Sampling fraction, in place of --population.")
+FRACTION = click.option(
+    "--fraction",
+    type=FRACTION_OR_PERCENT,
+    metavar="F",
+    help="Sampling fraction (0.05 or 5%), in place of --population.",
+)
 CODEBOOK = click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 ZEROS = click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 DROP = click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")

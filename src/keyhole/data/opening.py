@@ -82,6 +82,12 @@ def open_file(path: Path) -> OpenedFile:
     return OpenedFile(path, "text", encoding, sha256(path), content, lone_returns)
 
 
+def refuse_unreadable(path: Path) -> None:
+    """Refuse a path that cannot be opened, without a look at what it holds."""
+    if not path.is_dir():
+        _read_start(path)
+
+
 def _open_folder(folder: Path) -> OpenedFile:
     """Return the Parquet files of a folder; names that start with a point or underscore are a writer's notes."""
     try:
