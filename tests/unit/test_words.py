@@ -11,7 +11,7 @@ import pytest
 import keyhole
 from keyhole.cli import group
 from keyhole.commands import screen
-from keyhole.results import assessment
+from keyhole.risk import measures
 from keyhole.risk.measures import certain_measure
 from keyhole.settings import option_names
 from keyhole.words import OPTIONS, RENAMED, as_flags, duration, expects_none, number, percent, round_up, rounded
@@ -126,7 +126,7 @@ def test_an_estimate_of_nothing_is_said_in_words(mean, error, interval, none):
     assert expects_none(mean, error, interval) == none
     found = certain_measure(0.0)
     found = replace(found, mean=mean, mcse=error, interval=interval)
-    assert (assessment.about(found) == "none expected") == none
+    assert (measures.about(found) == "none expected") == none
     assert (screen.about(found) == "none expected") == none
     unsure = replace(found, pooled=False)
-    assert "none expected" not in assessment.about(unsure) + screen.about(unsure)
+    assert "none expected" not in measures.about(unsure) + screen.about(unsure)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
+from keyhole.cli import main
 from keyhole.data import BLANK, Microdata, Variable, find_cells
 from keyhole.errors import RulesError
 from keyhole.zeros import check_zeros, format_suggestions, read_zeros, suggest_zeros
@@ -165,3 +166,23 @@ def test_large_margins_are_skipped_and_said() -> None:
     codes = np.zeros((5, 3), dtype=np.int32)
     found = suggest_zeros(Microdata(variables, *find_cells(codes.T, 5), 5, np.ones(5, dtype=np.bool_), (), ""))
     assert found.skipped == (("V0", "V1", "V2"),)
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ("# - {A: [x], B: [1]}\n  # - {A: [y], B: [1]}\n", "All 2 entries are comments, so"),
+        ("# - {A: [x], B: [1]}\n", "The only entry is a comment, so"),
+        ("# nothing\n", "has no rule, so nothing was checked."),
+    ],
+)
+def test_a_check_says_that_all_rules_are_comments(rules, told, tmp_path, capsys) -> None:
+    data, path = tmp_path / "x.csv", tmp_path / "rules.yaml"
+    data.write_text("A,B\nx,1\ny,2\nx,2\n")
+    path.write_text(f'# SUGGESTIONS: remove the "# " before its "- {{".\nimpossible:\n{rules}')
+    with pytest.raises(SystemExit) as stopped:
+        main(["zeros", "check", str(path), str(data), "--keys", "A,B"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert stopped.value.code == 0
+    assert told in text
+    assert "contradicts" not in text

@@ -50,6 +50,8 @@ def check(rules: Path, as_json: bool, **options: Any) -> int:
     print_na(found.na)
     if as_json:
         print_json(found.to_dict())
+    elif not found.rules:
+        _print_no_rule(rules)
     else:
         _print_check(found)
     return 0 if found.holds else CONTRADICTED
@@ -170,6 +172,20 @@ def _write_boxes(table: Mapping[str, list[str]], out: Path, raw: bool) -> None:
     from keyhole.files import csv_text, write_text
 
     write_text(csv_text(pl.DataFrame(table, schema=dict.fromkeys(table, pl.String)), raw), out)
+
+
+def _print_no_rule(rules: Path) -> None:
+    from keyhole.zeros.rule_files import count_commented
+
+    entries = count_commented(rules)
+    if not entries:
+        print_text(f"{rules} has no rule, so nothing was checked.")
+        return
+    all_of = "The only entry is a comment" if entries == 1 else f"All {entries:,} entries are comments"
+    print_text(
+        f"{all_of}, so {rules} has no rule and nothing was checked. Where such a person cannot exist, remove the '# ' "
+        "before the '- ' of the entry."
+    )
 
 
 def _print_check(found: "Check") -> None:

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError, SettingsError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
+from keyhole.risk.measures import about
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 from keyhole.summary import Summary
 
 if TYPE_CHECKING:
     from keyhole.report.notebook import Picture
-
-from keyhole.words import expects_none, number, rounded
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
 CHAIN_QUANTITIES = ("log_likelihood",)
@@ -302,12 +301,3 @@ def convert_frame(records: pl.DataFrame, library: str) -> Any:
         return nw.from_dict(columns, backend=nw.Implementation.PANDAS).to_native()
     except ImportError:
         raise KeyholeError(f"{library} is not installed: install it, or use another `library`.") from None
-
-
-def about(measure: Measure) -> str:
-    """The mean and the interval, to the digits that the draws support."""
-    low, high = measure.interval
-    if measure.pooled and expects_none(measure.mean, measure.mcse, measure.interval):
-        return "none expected"
-    interval = f"{number(low)} to {number(high)}"
-    return f"about {rounded(measure.mean, measure.mcse)} ({interval})" if measure.pooled else interval

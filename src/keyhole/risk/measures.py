@@ -21,6 +21,7 @@ from keyhole.readable import Readable
 from keyhole.risk.advice import Grade
 from keyhole.risk.diagnosis import Diagnosis, certain_diagnosis
 from keyhole.sampling import Trace
+from keyhole.words import expects_none, number, rounded
 
 ERRORS = 2.0
 """Monte Carlo errors by which a usable interval is widened at each end."""
@@ -54,6 +55,15 @@ class Measure(Readable):
     pooled: bool = True
     mcse: float | None = None
     bins: Bins | None = field(default=None, repr=False)
+
+
+def about(measure: Measure) -> str:
+    """The mean and the interval, to the digits that the draws support."""
+    low, high = measure.interval
+    if measure.pooled and expects_none(measure.mean, measure.mcse, measure.interval):
+        return "none expected"
+    interval = f"{number(low)} to {number(high)}"
+    return f"about {rounded(measure.mean, measure.mcse)} ({interval})" if measure.pooled else interval
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from keyhole.errors import SettingsError
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.risk.advice import Grade
-from keyhole.risk.measures import Measure, certain_measure, measure
+from keyhole.risk.measures import Measure, about, certain_measure, measure
 from keyhole.sampling.costs import cell_cost
 from keyhole.sampling.events import Coarsening, Events, Groups, make_events
 from keyhole.sampling.layout import find_rules
@@ -33,7 +33,7 @@ from keyhole.sampling.predict import measure as measure_cells
 from keyhole.sampling.strata import Exposure, make_exposure, measure_exposure, predict_strata
 from keyhole.sampling.trace import Draws
 from keyhole.seeds import RELEASE, make_seeds
-from keyhole.words import did_you_mean
+from keyhole.words import did_you_mean, plural
 from keyhole.zeros import Zeros
 
 
@@ -119,7 +119,7 @@ class Posterior:
         return find_rules(self.zeros, start)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReleaseRisk:
     """The risk of a coarser release.
 
@@ -142,11 +142,18 @@ class ReleaseRisk:
     tau1: Measure
     tau2: Measure
     sample_uniques: int
-    unique_row: Integers = field(repr=False, compare=False)
-    r1: Floats = field(repr=False, compare=False)
-    r2: Floats = field(repr=False, compare=False)
+    unique_row: Integers = field(compare=False)
+    r1: Floats = field(compare=False)
+    r2: Floats = field(compare=False)
     draws: int
     grade: Grade = "converged"
+
+    def __repr__(self) -> str:
+        """One line that holds nothing of a record."""
+        return (
+            f"ReleaseRisk: tau1 {about(self.tau1)}, tau2 {about(self.tau2)}, "
+            f"{plural(self.sample_uniques, 'sample unique')}; {self.grade}"
+        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ keeps its line number, and `no` and `01` remain text.
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,6 +257,14 @@ def read_rules(source: RuleSource, vocabulary: Vocabulary) -> tuple[Rule, ...]:
     text = _read_text(path, name)
     read = read_table if ending in TABLE_ENDINGS else read_document
     return _check_number(name, read(text, name, vocabulary))
+
+
+_COMMENTED = re.compile(r"""^\s*#\s*- ["'{\[]""", re.MULTILINE)
+
+
+def count_commented(path: Path) -> int:
+    """Return how many entries of a YAML file are comments, as suggestions are until a person accepts them."""
+    return 0 if path.suffix.lower() in TABLE_ENDINGS else len(_COMMENTED.findall(_read_text(path, show(path.name))))
 
 
 def _check_number(name: str, rules: Iterable[Rule]) -> tuple[Rule, ...]:
