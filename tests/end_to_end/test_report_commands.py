@@ -49,7 +49,7 @@ ASSESS = [
 
 
 # The model `mixed` gives no quick answer first, which may converge in any time.
-UNFINISHED = ["--model", "mixed", "--time-limit", "0.2s"]
+UNFINISHED = ["--model", "mixed", "--target-ess", "1000", "--time-limit", "0.2s"]
 
 
 @pytest.mark.parametrize(

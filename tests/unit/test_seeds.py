@@ -9,7 +9,7 @@ import keyhole
 from keyhole import seeds
 
 SOURCE = Path(keyhole.__file__).parent
-STREAMS = (seeds.REPLICATES, seeds.HALF_SAMPLE, seeds.RELEASE, seeds.MARGINS)
+STREAMS = (seeds.REPLICATES, seeds.HALF_SAMPLE, seeds.RELEASE, seeds.MARGINS, seeds.LAYOUTS)
 
 
 def test_all_streams_are_distinct():
