@@ -411,7 +411,8 @@ def test_bands_and_texts_that_mean_missing_are_named():
         content = make_content(result, internal)
         assert content.source.bands == ("AGE in bands of 5y", "SEX in bands from 0, 15 and 30")
         told = content.source.missing_texts
-        assert told.startswith("Texts that mean missing ('NA' or '.', and what a codebook declares missing) were read")
+        named = " ('NA' or '.', and what a codebook declares missing)" if internal else ""
+        assert told.startswith(f"Texts that mean missing{named} were read as blank")
         assert told.endswith(counted)
         page = html.unescape(render(content))
         assert f"{told}." in page

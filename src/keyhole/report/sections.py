@@ -76,13 +76,14 @@ def _bands(name: str, text: str) -> str:
 
 
 def _missing_texts(block: Block | None, kind: Kind, rule: Rule) -> str:
-    """Say which texts of the keys were read as blank. Which of them occur depends on records: owner only."""
+    """Say which texts of the keys were read as blank. They may be values of the data: only the owner sees them."""
     if not block:
         return ""
     texts = enumerate_words([f"'{clean_name(text)}'" for text in block["texts"] if text], "or")
     what = f"{texts}, and what a codebook declares missing" if texts else "what a codebook declares missing"
     found = block["found"]
-    told = f"Texts that mean missing ({what}) were read as blank, unless the codebook lists them as categories"
+    named = f" ({what})" if kind == "internal" else ""
+    told = f"Texts that mean missing{named} were read as blank, unless the codebook lists them as categories"
     if kind == "safe" or not found:
         return f"{told}: {rule(sum(found.values())).in_a_sentence} values of keys"
     met = {name: clean_name(", ".join(f"'{text}'" for text in block["met"][name])) for name in found}
