@@ -170,7 +170,7 @@ def test_two_workers_of_a_dask_cluster_give_the_same_draws(tmp_path, monkeypatch
     monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.05)
     expected = digest(run_short())
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
         scheduler = cluster.scheduler_address
         assert digest(run_short(scheduler=scheduler)) == expected

@@ -100,7 +100,7 @@ def test_two_workers_of_a_cluster_give_the_same_draws_even_if_one_is_killed(monk
     expected = digest(run())
     calls: list[int] = []
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as local:
         monkeypatch.setattr(cluster, "take", counting(cluster.take, calls))
         assert digest(run(scheduler=local.scheduler_address)) == expected
