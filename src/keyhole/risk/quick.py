@@ -96,7 +96,8 @@ def find_answer(
         )  # fmt: skip
         diagnosis = weigh_groups(diagnose(trace), trace, records, zeros)
         risk = summarise_risk(trace, diagnosis.grade)
-        return Answer(chosen, trace, diagnosis, risk, time.perf_counter() - clock)
+        spent = time.perf_counter() - clock - trace.seconds["compile"]
+        return Answer(chosen, trace, diagnosis, risk, spent)
 
     with hold(checkpoint):
         if settings.model != "hdp":
