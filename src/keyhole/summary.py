@@ -291,7 +291,7 @@ def explain_risk(
 def describe_design(strata: Strata | None) -> DesignBlock:
     """Say how the records are assumed to be drawn.
 
-    The words are in safe reports too, so they tell no number of strata, which may be that of the categories of a key.
+    The words are in safe reports too, so they give no number of strata, which may be that of the categories of a key.
     """
     if strata is None:
         return SIMPLE

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,8 @@ def judge(probe: Probe, pool: Pool) -> float:
     if probe.kind == "invariance":
         setting = SETTINGS[probe.case]
         values = p_values(measure_pool(setting.prior, pool), stored_measures(setting, probe.replicates, "reference"))
-        return float(min(1.0, values.min() * len(values)))
+        # A quantity that is no number any more is a bug that was found.
+        return float(min(1.0, np.nan_to_num(values, nan=0.0).min() * len(values)))
     found = enumerated(FIXED[probe.case])
     order = np.argsort(found.code)
     code = encode_states(pool)
@@ -70,6 +72,23 @@ def copy_package(folder: Path, bug: Bug | None) -> None:
         text = path.read_text()
         assert text.count(bug.old) == 1, f"'{bug.name}' no longer fits {bug.file}: bring it up to date"
         path.write_text(text.replace(bug.old, bug.new))
+
+
+def run_child(module: str, folder: Path, jobs: Any) -> dict[str, Any]:
+    """Run a module interpreted, in a process of its own; return the results that it wrote, if any."""
+    source, target = folder / "jobs.json", folder / "results.json"
+    source.write_text(json.dumps(jobs))
+    private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.statistical.{module}", str(source), str(target)],
+        cwd=ROOT,
+        env={**os.environ, **private},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(target.read_text())) if target.exists() else {}
 
 
 def probes_of(bugs: tuple[Bug, ...]) -> list[Probe]:
@@ -93,17 +112,7 @@ def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
             jobs.append(
                 [str(copy), start, str(target), probe.step, probe.times, seed, bool(prior.finite), bool(prior.adaptive)]
             )
-    (folder / "jobs.json").write_text(json.dumps(jobs))
-    private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.statistical.planted_child", str(folder / "jobs.json")],
-        cwd=ROOT,
-        env={**os.environ, **private},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_child("planted_child", folder, jobs)
     return {name: judge_file(*where) for name, where in found.items()}
 
 

@@ -3,10 +3,6 @@
 All copies run interpreted, in one process of their own: to compile each would take minutes.
 """
 
-import json
-import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +12,8 @@ from tests.conftest import seed_from_name
 from tests.statistical.comparison import LEVEL, STEPS
 from tests.statistical.planted import Bug, mark_long
 from tests.statistical.planted_classes import CLASSES_BUGS
-from tests.statistical.test_planted_bugs import copy_package, probes_of
+from tests.statistical.test_planted_bugs import copy_package, probes_of, run_child
 
-ROOT = Path(__file__).parents[2]
 ENOUGH = LEVEL / STEPS
 
 
@@ -38,19 +33,7 @@ def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
                     seed_from_name(f"classes {probe}") % 2**62,
                 ]
             )
-    source, target = folder / "jobs.json", folder / "results.json"
-    source.write_text(json.dumps([jobs, ENOUGH]))
-    private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.statistical.planted_classes_child", str(source), str(target)],
-        cwd=ROOT,
-        env={**os.environ, **private},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return {name: value for name, (value, _) in json.loads(target.read_text()).items()}
+    return {name: value for name, (value, _) in run_child("planted_classes_child", folder, [jobs, ENOUGH]).items()}
 
 
 @pytest.fixture(scope="module")

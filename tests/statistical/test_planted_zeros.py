@@ -4,10 +4,6 @@ All copies run interpreted, in one process of their own: to compile each would t
 """
 
 import dataclasses
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +12,7 @@ from tests.conftest import seed_from_name
 from tests.statistical.comparison import LEVEL, STEPS
 from tests.statistical.planted import Bug
 from tests.statistical.planted_zeros import ZEROS_BUGS
-from tests.statistical.test_planted_bugs import copy_package, probes_of
-
-ROOT = Path(__file__).parents[2]
+from tests.statistical.test_planted_bugs import copy_package, probes_of, run_child
 
 
 def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
@@ -30,19 +24,7 @@ def plant(folder: Path, bugs: tuple[Bug, ...]) -> dict[str, float]:
         for probe in probes_of(bugs) if bug is None else [bug.probe]:
             name = bug.name if bug else str(probe)
             jobs.append([name, str(copy), dataclasses.asdict(probe), seed_from_name(f"zeros {probe}") % 2**62])
-    source, target = folder / "jobs.json", folder / "results.json"
-    source.write_text(json.dumps(jobs))
-    private = {"NUMBA_DISABLE_JIT": "1", "KEYHOLE_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.statistical.planted_zeros_child", str(source), str(target)],
-        cwd=ROOT,
-        env={**os.environ, **private},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return {name: value for name, (value, _) in json.loads(target.read_text()).items()}
+    return {name: value for name, (value, _) in run_child("planted_zeros_child", folder, jobs).items()}
 
 
 @pytest.fixture(scope="module")

@@ -116,7 +116,7 @@ class Comparator(Readable):
 def estimate_quickly(sample: Sample, strata: bool = False) -> list[Comparator]:
     """Return the block `comparators` of summary.json: the estimates of each quick estimator, or its error.
 
-    strata: whether people were drawn by strata, which only weights tell an estimator.
+    strata: whether people were drawn by strata, which an estimator knows from weights only.
     """
     comparators = []
     for name in QUICK:

@@ -21,7 +21,7 @@ FIGURE = re.compile(r"\d+(?:\.\d+)?")
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 
 Range = tuple[int, int]
-"""The first category and the one after the last."""
+"""The first category or level and the one after the last."""
 
 NOTHING = (0, 0)
 

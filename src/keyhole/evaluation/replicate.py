@@ -69,7 +69,7 @@ def _read(path: Path) -> dict[str, Any]:
 class Task:
     """The input of a replicate. people: for each record, the number of people in its cell; keys: columns of the sample.
 
-    strata: what keyhole's models are told of the strata, as options of `assess`; weights: people whom each record
+    strata: options of `assess` for keyhole's models, none if strata are ignored; weights: people whom each record
     represents, None in a simple random sample.
     """
 

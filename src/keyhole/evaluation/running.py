@@ -191,11 +191,11 @@ def _make_tasks(
         sample = name_categories(population, frame[place])
         own = {**settings, "seed": int(seeds[number].generate_state(1, np.uint32)[0])}
         book = population.codebook
-        told = {} if plan is None or ignore else {"strata": plan.table.columns[:-1], "strata_sizes": plan.table}
+        strata = {} if plan is None or ignore else {"strata": plan.table.columns[:-1], "strata_sizes": plan.table}
         weights = None if plan is None else (plan.people / plan.records)[plan.of_person[rows[number]]]
         keys = population.keys
         tasks.append(
-            Task(number, sample, people[place], population.people, book, rules, names, own, keys, told, weights)
+            Task(number, sample, people[place], population.people, book, rules, names, own, keys, strata, weights)
         )
     return tasks
 

@@ -30,7 +30,7 @@ def sum_box(start, member_set, box, weight, profiles, set_factor, cells):
             cells.factor[x, k] = set_factor[s, k]
     fill_blocks(
         weight, profiles, size, 0, cells.factor, cells.low, cells.high, cells.phi, cells.block, cells.members,
-        cells.factorial,
+        cells.factorial, 0, 0,
     )  # fmt: skip
     sum_partitions(size, cells.block, cells.sums, cells.total, cells.partitions)
     return size

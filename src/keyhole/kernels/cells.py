@@ -116,11 +116,13 @@ def multiply_tables(upper, lower, profiles, high, low, phi):
 
 
 @inner
-def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block, members, factorial):
+def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block, members, factorial, shift, own):
     """Fill block[:, lane] with (|T| - 1)! phi(T) for every set T of variables, from `factor`.
 
     That is, phi[mask] = sum_k weight[k] prod_{j in mask} factor[j, k]. The mask is split in two, and phi is the
     product of a matrix over upper halves and profiles and one over profiles and lower halves.
+
+    shift, own : number of variables before these, and which of them all sets have besides, as a mask.
     """
     cut = min((variables + 2) // 2, variables)
     lower, upper = 1 << cut, 1 << (variables - cut)
@@ -131,21 +133,21 @@ def fill_blocks(weight, profiles, variables, lane, factor, low, high, phi, block
     multiply_tables(upper, lower, profiles, high, low, phi)
     for top in range(upper):
         for mask in range(lower):
-            whole = top << cut | mask
+            whole = (top << cut | mask) << shift | own
             if whole > 0:
                 block[whole, lane] = factorial[members[whole] - 1] * phi[top, mask]
 
 
 @inner
-def fill_cell(level, i, lane, weight, profiles, level_profile, work):
-    """Fill one lane of the blocks for the cell of row i."""
+def fill_cell(level, i, lane, weight, profiles, level_profile, work, shift, own):
+    """Fill one lane of the blocks for the cell of row i; shift, own : as in fill_blocks."""
     variables = level.shape[1]
     for j in range(variables):
         for k in range(profiles):
             work.factor[j, k] = level_profile[level[i, j], k]
     fill_blocks(
         weight, profiles, variables, lane, work.factor, work.low, work.high, work.phi, work.block, work.members,
-        work.factorial,
+        work.factorial, shift, own,
     )  # fmt: skip
 
 
@@ -158,7 +160,7 @@ def cell_probabilities(weight, level_profile, profiles, eppf, cell_level, work, 
     cells, variables = cell_level.shape
     for first in range(0, cells, LANES):
         for lane in range(min(LANES, cells - first)):
-            fill_cell(cell_level, first + lane, lane, weight, profiles, level_profile, work)
+            fill_cell(cell_level, first + lane, lane, weight, profiles, level_profile, work, 0, 0)
         sum_partitions(variables, work.block, work.sums, work.total, work.partitions)
         for lane in range(min(LANES, cells - first)):
             value = 0.0
@@ -167,15 +169,21 @@ def cell_probabilities(weight, level_profile, profiles, eppf, cell_level, work, 
             out[first + lane] = value
 
 
+@inner
+def multiply_levels(level, i, weight, level_profile, product):
+    """Fill product[k] = weight[k] times the probabilities of the levels of row i under profile k."""
+    product[:] = weight
+    for j in range(level.shape[1]):
+        v = level[i, j]
+        for k in range(product.shape[0]):
+            product[k] *= level_profile[v, k]
+
+
 @kernel
 def mixture_probabilities(weight, level_profile, cell_level, out):
     """Write the probability of each cell to `out`, given that all answers of a person are at one table."""
     profiles = weight.shape[0]
     product = np.empty(profiles)
     for i in range(cell_level.shape[0]):
-        product[:] = weight
-        for j in range(cell_level.shape[1]):
-            v = cell_level[i, j]
-            for k in range(profiles):
-                product[k] *= level_profile[v, k]
+        multiply_levels(cell_level, i, weight, level_profile, product)
         out[i] = product.sum()

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from keyhole.kernels.cells import multiply_lower, multiply_tables, multiply_upper
+from keyhole.kernels.cells import fill_cell, multiply_levels
 from keyhole.kernels.distributions import draw_binomial
 from keyhole.kernels.jit import inner, kernel
 from keyhole.kernels.lanes import LANES
@@ -47,40 +47,12 @@ def mixture_strata(weight, level_profile, row, stratum, out):
     profiles = weight.shape[0]
     product = np.empty(profiles)
     for i in range(row.shape[0]):
-        product[:] = weight
-        for j in range(row.shape[1]):
-            v = row[i, j]
-            for k in range(profiles):
-                product[k] *= level_profile[v, k]
+        multiply_levels(row, i, weight, level_profile, product)
         for s in range(stratum.shape[0]):
             total = 0.0
             for k in range(profiles):
                 total += product[k] * stratum[s, k]
             out[i, s] = total
-
-
-@inner
-def fill_keys(row, i, lane, profiles, weight, level_profile, work, add):
-    """Fill one lane of the blocks of row i: of sets of keys (add = 0), or of those with the stratum (add = 1).
-
-    weight : (K,), of the profiles, or times theta_s.
-    """
-    keys = row.shape[1]
-    for j in range(keys):
-        for k in range(profiles):
-            work.factor[j, k] = level_profile[row[i, j], k]
-    cut = min((keys + 2) // 2, keys)
-    lower, upper = 1 << cut, 1 << (keys - cut)
-    for k in range(profiles):
-        work.high[0, k] = weight[k]
-    multiply_lower(cut, profiles, work.factor, work.low)
-    multiply_upper(cut, keys, profiles, work.factor, work.high)
-    multiply_tables(upper, lower, profiles, work.high, work.low, work.phi)
-    for top in range(upper):
-        for mask in range(lower):
-            whole = (top << cut | mask) << 1 | add
-            if whole > 0:
-                work.block[whole, lane] = work.factorial[work.members[whole] - 1] * work.phi[top, mask]
 
 
 @kernel
@@ -92,7 +64,7 @@ def strata_probabilities(weight, level_profile, profiles, eppf, row, stratum, wo
     for first in range(0, cells, LANES):
         lanes = min(LANES, cells - first)
         for lane in range(lanes):
-            fill_keys(row, first + lane, lane, profiles, weight, level_profile, work, 0)
+            fill_cell(row, first + lane, lane, weight, profiles, level_profile, work, 1, 0)
         work.sums[0, 0, :] = 1.0
         add_products(
             partitions, partitions.without_first[1], partitions.without_first[half], work.block, work.sums, work.sums, 0
@@ -101,7 +73,7 @@ def strata_probabilities(weight, level_profile, profiles, eppf, row, stratum, wo
             for k in range(profiles):
                 tilted[k] = weight[k] * stratum[s, k]
             for lane in range(lanes):
-                fill_keys(row, first + lane, lane, profiles, tilted, level_profile, work, 1)
+                fill_cell(row, first + lane, lane, tilted, profiles, level_profile, work, 1, 1)
             add_products(
                 partitions, partitions.with_first[half - 1], partitions.with_first[half], work.block, work.sums,
                 work.total, (half - 1) * work.sums.shape[1],

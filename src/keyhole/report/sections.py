@@ -83,12 +83,12 @@ def _missing_texts(block: Block | None, kind: Kind, rule: Rule) -> str:
     what = f"{texts}, and what a codebook declares missing" if texts else "what a codebook declares missing"
     found = block["found"]
     named = f" ({what})" if kind == "internal" else ""
-    told = f"Texts that mean missing{named} were read as blank, unless the codebook lists them as categories"
+    read = f"Texts that mean missing{named} were read as blank, unless the codebook lists them as categories"
     if kind == "safe" or not found:
-        return f"{told}: {rule(sum(found.values())).in_a_sentence} values of keys"
+        return f"{read}: {rule(sum(found.values())).in_a_sentence} values of keys"
     met = {name: clean_name(", ".join(f"'{text}'" for text in block["met"][name])) for name in found}
     keys = [f"{clean_name(name)} {count:,} ({met[name]})" for name, count in found.items()]
-    return f"{told}: {enumerate_words(keys)}"
+    return f"{read}: {enumerate_words(keys)}"
 
 
 def _undecided(source: Block, rule: Rule) -> str:

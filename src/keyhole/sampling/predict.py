@@ -151,11 +151,17 @@ def predict_part(
     if exact_steps(variables) > EXACT_STEPS:
         return out, float(importance_probabilities(rng, draw, row, PARTICLES, out))
     profiles = len(draw.weight)
+    work = find_work(scratch, variables, profiles)
+    cell_probabilities(draw.weight, draw.level_profile, profiles, draw.eppf, row, work, out)
+    return out, 0.0
+
+
+def find_work(scratch: Scratch, variables: int, profiles: int) -> CellWork:
+    """Return scratch for events of so many variables, with room for these profiles."""
     work = scratch.get(variables)
     if work is None or work.factor.shape[1] < profiles:
         work = scratch[variables] = make_cell_work(variables, 2 * profiles + 100)
-    cell_probabilities(draw.weight, draw.level_profile, profiles, draw.eppf, row, work, out)
-    return out, 0.0
+    return work
 
 
 def predict_rows(row: NDArray[np.int32], ends: list[int], _: list[Any], common: tuple[Floats, Floats]) -> Floats:

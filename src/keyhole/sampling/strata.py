@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data.strata import Strata
-from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, no_rules
 from keyhole.kernels.strata import measure_strata, mixture_strata, strata_probabilities
 from keyhole.sampling.costs import EXACT_STEPS, exact_steps
 from keyhole.sampling.events import Coarsening, Events, make_events
-from keyhole.sampling.predict import Measured, Scratch, is_mixture, lengthen, predict, predict_part
+from keyhole.sampling.predict import Measured, Scratch, find_work, is_mixture, lengthen, predict, predict_part
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,7 @@ def _predict_levels(
             mixture_strata(draw.weight, profile, part.row, stratum, found)
         elif size and exact_steps(size + 1) <= EXACT_STEPS:
             profiles = len(draw.weight)
-            work = scratch.get(size + 1)
-            if work is None or work.factor.shape[1] < profiles:
-                work = scratch[size + 1] = make_cell_work(size + 1, 2 * profiles + 100)
+            work = find_work(scratch, size + 1, profiles)
             strata_probabilities(draw.weight, profile, profiles, draw.eppf, part.row, stratum, work, found)
         else:
             every = draw._replace(level_profile=np.concatenate([profile, stratum]))

@@ -4,17 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from keyhole.data.order import FEWEST_ORDERED, Range
 from keyhole.kernels.state import NOTHING_ORDERED, Integers, Trees
 from keyhole.seeds import LAYOUTS, make_seeds
 
 LAYOUT_TOTAL = 8
 """Layouts of an ordered key: a single one would have cuts over which neighbours share nothing."""
-
-FEWEST_ORDERED = 3
-"""With two categories an order says nothing."""
-
-Range = tuple[int, int]
-"""The first level and the one after the last."""
 
 Node = list[Range]
 """The edges of a node."""
