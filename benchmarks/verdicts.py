@@ -13,7 +13,6 @@ populations.py writes.
 """
 
 import argparse
-import csv
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import ROOT
+from benchmarks.models import list_cases
 from benchmarks.samples import ADULT_LEVELS, DATA, TEN_LEVELS, Sample, encode_codes, read_sample, simulate_codes
 from keyhole.data import count_cells
 from keyhole.risk import diagnose, summarise_risk
@@ -29,7 +29,6 @@ from keyhole.sampling import run_chains
 from keyhole.settings import Settings, make_settings
 
 RESULTS = ROOT / "benchmarks" / "output" / "verdicts.jsonl"
-POPULATIONS = ROOT.parent / "populations"
 LONGER = 10
 LONG_SEED = 1_000
 MEAN, END, RECORD = 0.2, 0.4, 0.05
@@ -66,17 +65,8 @@ def people(name: str, n: int) -> Callable[[], Iterator[Sample]]:
     """Return what samples a population of real people."""
 
     def read() -> Iterator[Sample]:
-        path = POPULATIONS / f"{name}.csv"
-        if not path.exists():
-            print(f"  {name}: left out, {path} is missing: python benchmarks/populations.py {POPULATIONS}")
-            return
-        with path.open() as file:
-            rows = list(csv.reader(file))[1:]
-        columns = [np.unique(column, return_inverse=True) for column in zip(*rows, strict=True)]
-        codes = np.column_stack([code for _, code in columns]).astype(np.int32)
-        chosen = codes[np.random.default_rng(1).choice(len(codes), n, replace=False)]
-        records = encode_codes(chosen, [len(labels) for labels, _ in columns])
-        yield Sample(name, records, count_cells(chosen).unique_record, len(codes))
+        for case in list_cases(f"{name}_{n}", [1]):
+            yield case.sample
 
     return read
 
