@@ -9,9 +9,10 @@ import pytest
 from keyhole.kernels import freeze as frozen
 from keyhole.kernels.cells import cell_probabilities, make_cell_work
 from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
-from keyhole.kernels.importance import count_people_in_cells, importance_probabilities, monte_carlo_probabilities
+from keyhole.kernels.importance import importance_probabilities, monte_carlo_probabilities
 from keyhole.kernels.population import draw_people
 from keyhole.kernels.state import Records
+from keyhole.sampling.evaluation import simulate_counts
 from keyhole.sampling.predict import freeze
 from keyhole.sampling.start import empty_state, make_prior
 from tests.oracle import plain_cell_probability
@@ -125,7 +126,7 @@ def test_monte_carlo_is_unbiased(rng):
     cells = all_cells(levels)
     cell_level = (np.array(cells) + level_start(levels)[:-1]).astype(np.int32)
     batches = np.empty((100, len(cells)))
-    error = [monte_carlo_probabilities(rng, frozen_draw, level_start(levels), cell_level, 500, row) for row in batches]
+    error = [monte_carlo_probabilities(rng, frozen_draw, cell_level, 500, row) for row in batches]
     expected = np.array([plain_cell_probability(draw, model, cell) for cell in cells])
     spread = batches.std(axis=0, ddof=1) / 10.0
     assert (np.abs(batches.mean(axis=0) - expected) < Z * spread).all()
@@ -147,13 +148,7 @@ def test_people_fall_in_cells_by_their_probability(rng, finite):
     sd = np.sqrt(people * expected * (1 - expected))
     assert (np.abs(np.bincount(codes, minlength=len(cells)) - people * expected) < Z * sd).all()
     cell_level = (np.array(cells) + level_start(levels)[:-1]).astype(np.int32)
-    multiplier = np.array([1, 2, 3], np.uint64)  # keys that collide on purpose
-    key = (cell_level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64)
-    order = np.argsort(key, kind="stable").astype(np.int64)
-    count = np.zeros(len(cells), np.int64)
-    count_people_in_cells(
-        rng, frozen_draw, level_start(levels), people, key[order], order, multiplier, cell_level, count
-    )
+    count = simulate_counts(rng, frozen_draw, level_start(levels), people, cell_level)
     assert count.sum() == people
     assert (np.abs(count - people * expected) < Z * sd).all()
     assert not (np.abs(count - people * expected[::-1]) < Z * sd).all()  # negative control

@@ -1,4 +1,4 @@
-"""Cell probabilities without the exact sum: an importance sampler for many variables, and the article's estimators.
+"""Cell probabilities without the exact sum: an importance sampler for many variables, and the article's estimator.
 
 Importance (a sequential urn): for each particle the cell's answers are seated one after the other. Given j answers
 seated in m blocks B_t of s_t answers, answer j joins block t with weight s_t V(j + 1, m) phi(B_t + j) / phi(B_t) and
@@ -6,8 +6,6 @@ opens a block with weight V(j + 1, m + 1) phi({j}), all over V(j, m). The partic
 of the sums of these weights: unbiased, and exact when no choice is left.
 
 Monte Carlo (the article): affiliations z of T new people are drawn; P is the mean over them of prod_j theta^(z_j)_j.
-
-Population (the article): all unseen people are drawn, and those in each cell counted.
 """
 
 import math
@@ -15,7 +13,7 @@ import math
 import numpy as np
 
 from keyhole.kernels.jit import inner, kernel
-from keyhole.kernels.population import accumulate_rows, draw_affiliations
+from keyhole.kernels.population import draw_affiliations
 
 
 @inner
@@ -86,13 +84,11 @@ def importance_probabilities(rng, draw, cell_level, particles, out):
 
 
 @kernel
-def monte_carlo_probabilities(rng, draw, level_start, cell_level, people, out):
+def monte_carlo_probabilities(rng, draw, cell_level, people, out):
     """Write the article's estimates from this many new people to `out`; return the mean relative standard error."""
     cells, variables = cell_level.shape
     profiles = draw.weight.shape[0]
-    weight_sum = np.zeros(profiles)
-    level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(draw.weight, draw.level_profile, profiles, level_start, weight_sum, level_sum)
+    weight_sum = np.cumsum(draw.weight)
     label = np.zeros(variables, np.int64)
     size = np.zeros(variables, np.int64)
     profile = np.zeros((people, variables), np.int64)
@@ -112,40 +108,3 @@ def monte_carlo_probabilities(rng, draw, level_start, cell_level, people, out):
         if people > 1 and mean > 0.0:
             error += math.sqrt(square / (people - 1.0) / people) / mean
     return error / max(cells, 1)
-
-
-@kernel
-def count_people_in_cells(rng, draw, level_start, people, cell_key, cell_order, multiplier, cell_level, count):
-    """Draw this many new people and count those in each cell.
-
-    cell_key : uint64, sorted hashes of the cells, sum_j level_j multiplier_j; cell_order : the cell of each hash.
-    """
-    variables = level_start.shape[0] - 1
-    profiles = draw.weight.shape[0]
-    weight_sum = np.zeros(profiles)
-    level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(draw.weight, draw.level_profile, profiles, level_start, weight_sum, level_sum)
-    label = np.zeros(variables, np.int64)
-    size = np.zeros(variables, np.int64)
-    profile = np.zeros(variables, np.int64)
-    levels = np.zeros(variables, np.int64)
-    count[:] = 0
-    for _ in range(people):
-        draw_affiliations(rng, draw.eppf, weight_sum, profiles, label, size, profile)
-        key = np.uint64(0)
-        for j in range(variables):
-            u = rng.random() * level_sum[profile[j], level_start[j + 1] - 1]
-            v = level_start[j]
-            while v < level_start[j + 1] - 1 and u >= level_sum[profile[j], v]:
-                v += 1
-            levels[j] = v
-            key += np.uint64(v) * multiplier[j]
-        first = np.searchsorted(cell_key, key)
-        while first < cell_key.shape[0] and cell_key[first] == key:
-            c = cell_order[first]
-            same = True
-            for j in range(variables):
-                same = same and cell_level[c, j] == levels[j]
-            if same:
-                count[c] += 1
-            first += 1

@@ -21,8 +21,10 @@ from keyhole.kernels.jit import inner, kernel
 
 
 @inner
-def accumulate_rows(weight, level_profile, profiles, level_start, weight_sum, level_sum):
-    """Fill cumulative weights and, for each profile, cumulative levels within each variable."""
+def accumulate_rows(weight, level_profile, profiles, level_start):
+    """Return cumulative weights and, for each profile, cumulative levels within each variable."""
+    weight_sum = np.zeros(profiles)
+    level_sum = np.zeros((profiles, level_profile.shape[0]))
     total = 0.0
     for k in range(profiles):
         total += weight[k]
@@ -32,30 +34,36 @@ def accumulate_rows(weight, level_profile, profiles, level_start, weight_sum, le
             for v in range(level_start[j], level_start[j + 1]):
                 row += level_profile[v, k]
                 level_sum[k, v] = row
+    return weight_sum, level_sum
+
+
+@inner
+def seat_answer(rng, eppf, weight_sum, profiles, seated, tables, label, size):
+    """Seat one more answer of a person who has `seated` answers at this many tables; return its table."""
+    t = tables
+    if tables > 0:
+        u = rng.random() * eppf[seated, tables]
+        if u < seated * eppf[seated + 1, tables]:
+            u /= eppf[seated + 1, tables]
+            t = 0
+            while t < tables - 1 and u >= size[t]:
+                u -= size[t]
+                t += 1
+    if t == tables:
+        label[t] = draw_cumulative(rng, weight_sum, profiles)
+        size[t] = 0
+    size[t] += 1
+    return t
 
 
 @inner
 def draw_affiliations(rng, eppf, weight_sum, profiles, label, size, profile):
-    """Write the profile of each answer of one new person to `profile`; return the number of tables."""
+    """Write the profile of each answer of one new person to `profile`."""
     tables = 0
     for j in range(profile.shape[0]):
-        t = tables
-        if tables > 0:
-            u = rng.random() * eppf[j, tables]
-            joined = j * eppf[j + 1, tables]
-            if u < joined:
-                u /= eppf[j + 1, tables]
-                t = 0
-                while t < tables - 1 and u >= size[t]:
-                    u -= size[t]
-                    t += 1
-        if t == tables:
-            label[t] = draw_cumulative(rng, weight_sum, profiles)
-            size[t] = 0
-            tables += 1
-        size[t] += 1
+        t = seat_answer(rng, eppf, weight_sum, profiles, j, tables, label, size)
+        tables = max(tables, t + 1)
         profile[j] = label[t]
-    return tables
 
 
 @inner
@@ -73,9 +81,7 @@ def draw_people(rng, draw, level_start, out):
     """Fill `out` (people, J) with the levels of new people."""
     variables = level_start.shape[0] - 1
     profiles = draw.weight.shape[0]
-    weight_sum = np.zeros(profiles)
-    level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(draw.weight, draw.level_profile, profiles, level_start, weight_sum, level_sum)
+    weight_sum, level_sum = accumulate_rows(draw.weight, draw.level_profile, profiles, level_start)
     label = np.zeros(variables, np.int64)
     size = np.zeros(variables, np.int64)
     profile = np.zeros(variables, np.int64)
@@ -164,21 +170,8 @@ def fill_free(rng, eppf, weight_sum, level_sum, level_start, profiles, tables, l
     for j in range(person.shape[0]):
         if person[j] >= 0:
             continue
-        t = tables
-        if tables > 0:
-            u = rng.random() * eppf[seated, tables]
-            if u < seated * eppf[seated + 1, tables]:
-                u /= eppf[seated + 1, tables]
-                t = 0
-                while t < tables - 1 and u >= size[t]:
-                    u -= size[t]
-                    t += 1
-        if t == tables:
-            u = rng.random() * weight_sum[profiles - 1]
-            label[t] = min(np.searchsorted(weight_sum[:profiles], u, side="right"), profiles - 1)
-            size[t] = 0
-            tables += 1
-        size[t] += 1
+        t = seat_answer(rng, eppf, weight_sum, profiles, seated, tables, label, size)
+        tables = max(tables, t + 1)
         seated += 1
         person[j] = draw_level(rng, level_sum, label[t], level_start[j], level_start[j + 1])
 
@@ -191,9 +184,7 @@ def draw_possible_people(rng, rules, weight, level_profile, profiles, eppf, leve
     possible box restricts.
     """
     people, variables = out.shape
-    weight_sum = np.zeros(profiles)
-    level_sum = np.zeros((profiles, level_start[variables]))
-    accumulate_rows(weight, level_profile, profiles, level_start, weight_sum, level_sum)
+    weight_sum, level_sum = accumulate_rows(weight, level_profile, profiles, level_start)
     label = np.zeros(variables, np.int64)
     size = np.zeros(variables, np.int64)
     block = np.zeros(variables, np.int64)

@@ -5,17 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.data.cells import count_equal
 from keyhole.errors import KeyholeError
 from keyhole.kernels.freeze import Draw, effective_profiles, log_likelihood
-from keyhole.kernels.importance import count_people_in_cells, monte_carlo_probabilities
+from keyhole.kernels.importance import monte_carlo_probabilities
+from keyhole.kernels.population import draw_people
 from keyhole.kernels.risk import count_matches, draw_matches
-from keyhole.kernels.state import State, has_rules
+from keyhole.kernels.state import Integers, State, has_rules
 from keyhole.kernels.strata import draw_strata_matches
 from keyhole.sampling.classes import ClassState, freeze_classes
 from keyhole.sampling.predict import Measured, Prediction, Scratch, freeze, measure, possible_mass, predict
 from keyhole.sampling.problem import Problem
 from keyhole.sampling.shards import Each, here
 from keyhole.sampling.strata import Exposure, measure_exposure, predict_strata
+
+PEOPLE_AT_ONCE = 100_000
+"""People in memory while a population is simulated."""
 
 
 @dataclass(frozen=True)
@@ -99,21 +104,28 @@ def _predict_cells(
         return predict(rng, draw, problem.cells, problem.prior.rules, scratch, each)
     possible = possible_mass(problem.prior.rules, draw)
     out = np.zeros(len(problem.cell_level))
-    level_start = problem.records.level_start
-    error = monte_carlo_probabilities(rng, draw, level_start, problem.cell_level, problem.mc_draws, out)
+    error = monte_carlo_probabilities(rng, draw, problem.cell_level, problem.mc_draws, out)
     return Prediction(out / possible, possible, float(error))
 
 
 def _simulate_risks(rng: np.random.Generator, problem: Problem, draw: Draw) -> tuple[Measured, tuple[float, float]]:
     """Return the risks in one simulated population: r1 is 0 or 1, r2 one over the size of the cell."""
-    uniques = len(problem.cell_level)
-    count, r1, r2 = np.zeros(uniques, np.int64), np.zeros(uniques), np.zeros(uniques)
-    count_people_in_cells(
-        rng, draw, problem.records.level_start, problem.n_unseen, problem.cell_key, problem.cell_order,
-        problem.multiplier, problem.cell_level, count,
-    )  # fmt: skip
+    count = simulate_counts(rng, draw, problem.records.level_start, problem.n_unseen, problem.cell_level)
+    r1, r2 = np.zeros(len(count)), np.zeros(len(count))
     taus = count_matches(count, r1, r2)
     return Measured(r1, r2, taus, (0.0, 0.0)), taus
+
+
+def simulate_counts(
+    rng: np.random.Generator, draw: Draw, level_start: Integers, people: int, cells: NDArray[np.int32]
+) -> Integers:
+    """Draw this many new people, and return how many of them are in each cell (cells, J), given by levels."""
+    count = np.zeros(len(cells), np.int64)
+    for first in range(0, people, PEOPLE_AT_ONCE):
+        drawn = np.zeros((min(PEOPLE_AT_ONCE, people - first), cells.shape[1]), np.int32)
+        draw_people(rng, draw, level_start, drawn)
+        count += count_equal(cells, drawn, np.ones(len(drawn), np.int64))
+    return count
 
 
 def count_profiles(state: State | ClassState) -> int:

@@ -40,7 +40,6 @@ class Problem:
     cell_level: int32 (uniques, J), the cells of the sample uniques; n_unseen: M, the number of unseen people.
     cells: the events of these cells and, if probabilities are exact, of those that several records share;
     shared_count: float64, how many records share each.
-    cell_key, cell_order, multiplier: the cells by a hash, for counting simulated people.
     exposure: with strata, who may be in the cells of the sample uniques; everybody: people for whom enough profiles
     must be explicit, M, or more if a stratum has a larger share of the unseen people than of the records.
     """
@@ -57,9 +56,6 @@ class Problem:
     estimator: str
     mc_draws: int
     thin: int
-    cell_key: NDArray[np.uint64]
-    cell_order: Integers
-    multiplier: NDArray[np.uint64]
     everybody: int
     exposure: Exposure | None = None
 
@@ -109,9 +105,6 @@ def make_problem(
         evaluation += strata_cost(rows, len(exposure.further), len(exposure.stratum), settings)
         everybody = int(len(records.level) * (strata.unseen / strata.records).max())
     prior = make_prior(settings.model, settings.prior, records.level_start, rules, records.ordered)
-    multiplier = np.asarray(np.random.default_rng(20260101).integers(1, 2**63, size=variables), np.uint64)
-    key = hash_rows(cells, multiplier)
-    order = np.argsort(key, kind="stable")
     return Problem(
         model=settings.model,
         records=seat_missing(sort_records(records, sorting, settings.model), prior),
@@ -125,9 +118,6 @@ def make_problem(
         estimator=estimator,
         mc_draws=settings.mc_draws,
         thin=find_spacing(sweep, evaluation, least),
-        cell_key=key[order],
-        cell_order=order.astype(np.int64),
-        multiplier=multiplier,
         everybody=everybody,
         exposure=exposure,
     )
@@ -150,11 +140,6 @@ def sort_records(records: Records, order: Integers, model: str) -> Records:
     chosen = order[:0] if model == "classes" else order
     level = np.ascontiguousarray(records.level[chosen])
     return records._replace(level=level, answer_total=np.ascontiguousarray(records.answer_total[chosen]))
-
-
-def hash_rows(level: NDArray[np.int32], multiplier: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a hash of each row."""
-    return np.asarray((level.astype(np.uint64) * multiplier).sum(axis=1, dtype=np.uint64))
 
 
 def find_shared_cells(records: Records, unique_record: Integers) -> tuple[NDArray[np.int32], Floats]:
