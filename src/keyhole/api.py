@@ -84,10 +84,6 @@ def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
         )
 
 
-def read_rules(zeros: RuleSource, microdata: Microdata) -> Zeros:
-    return read_zeros(zeros, microdata.variables, {found.name: found for found in microdata.ignored_variables})
-
-
 def name_of(source: Any) -> str | None:
     """Return a path or an address as it was given; None for values, whose run has no command."""
     return str(source) if isinstance(source, str | Path) else None
@@ -249,7 +245,7 @@ def assess(
         refuse_taken_names(microdata)
     design = Design(weight, household, microdata.extra)
     refuse_half_of_blanks(microdata, self_check)
-    rules = None if zeros is None else read_rules(zeros, microdata)
+    rules = None if zeros is None else read_zeros(zeros, microdata.variables, microdata.ignored_variables)
     left_out = 0
     if rules is not None:
         microdata, left_out = settle_contradictions(rules, microdata, drop_contradictions)

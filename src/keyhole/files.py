@@ -46,19 +46,27 @@ _IN_DANGER = re.compile(rf"'*[{re.escape(TRIGGERS)}]")
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a file atomically (temporary file, sync, rename), with mode 0600 under any umask."""
+    """Write a file of text, as `replace_file`, and wait until its name is on disk too."""
     with explained(path):
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_file(path, text.encode(), f".{path.name}-")
         sync(path.absolute().parent)
+
+
+def replace_file(path: Path, content: bytes | memoryview, prefix: str) -> None:
+    """Write a file atomically (temporary file with this prefix, sync, rename), with mode 0600 under any umask."""
+    handle, name = tempfile.mkstemp(prefix=prefix, dir=path.absolute().parent)
+    try:
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(handle, view) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def refuse_existing(path: Path, overwrite: bool, option: str = "out") -> None:

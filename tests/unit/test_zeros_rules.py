@@ -25,7 +25,7 @@ CASES = settings(
 )
 
 
-def read(tmp_path: Path, name: str, text: str | bytes, ignored=None) -> Zeros:
+def read(tmp_path: Path, name: str, text: str | bytes, ignored=()) -> Zeros:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_zeros(path, VARIABLES, ignored)
@@ -142,15 +142,16 @@ def test_blank_answers_have_a_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_with_one_category_is_still_understood(tmp_path: Path, text: str, applies: bool) -> None:
-    zeros = read(tmp_path, "a.yaml", f"impossible: [{text}]", {"SEX": Variable("SEX", ("2",), ("female",))})
+    zeros = read(tmp_path, "a.yaml", f"impossible: [{text}]", [Variable("SEX", ("2",), ("female",))])
     assert impossible(zeros) == (oracle.impossible_cells(LEVELS, [YOUNG]) if applies else set())
 
 
 def test_a_key_with_one_category_may_be_undecidable(tmp_path: Path) -> None:
     for text in ("SEX < m", "SEX in a:m"):
         with pytest.raises(RulesError, match=r"'SEX' has one category in this file .* to the codebook"):
-            read(tmp_path, "a.yaml", f"impossible: ['{text}']", {"SEX": "f"})
-    assert impossible(read(tmp_path, "a.csv", "SEX,AGE\nf,\nm,1\n", {"SEX": "f"})) == set(oracle.all_cells(LEVELS))
+            read(tmp_path, "a.yaml", f"impossible: ['{text}']", [Variable("SEX", ("f",))])
+    found = read(tmp_path, "a.csv", "SEX,AGE\nf,\nm,1\n", [Variable("SEX", ("f",))])
+    assert impossible(found) == set(oracle.all_cells(LEVELS))
 
 
 @pytest.mark.parametrize(

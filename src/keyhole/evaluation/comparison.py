@@ -9,14 +9,14 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.api import assess, population_size, read_rules, settle_contradictions
+from keyhole.api import assess, population_size, settle_contradictions
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.classical.catalogue import Guess
 from keyhole.data import SourceOptions, read_microdata
 from keyhole.errors import InputError, KeyholeError, SettingsError, silenced
 from keyhole.sampling import OnProgress
 from keyhole.settings import Options, Settings, make_settings
-from keyhole.zeros import RuleSource, Zeros
+from keyhole.zeros import RuleSource, Zeros, read_zeros
 
 OUR_REFERENCE = "keyhole, docs/model.md; Battiston and Rimella (2024)"
 MIXED_REFERENCE = "Manrique-Vallier and Reiter (2012), JASA 107, 1385-1394"
@@ -161,7 +161,7 @@ def prepare(
     microdata = read_microdata(source, keys, codebook, allow_identifier, missing, reading)
     rules: Zeros | None = None
     if zeros is not None:
-        rules = read_rules(zeros, microdata)
+        rules = read_zeros(zeros, microdata.variables, microdata.ignored_variables)
         microdata, _ = settle_contradictions(rules, microdata, drop_contradictions)
     size = population_size(population, fraction, microdata.records)
     if not microdata.variables:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from keyhole.errors import SettingsError
 from keyhole.files import refuse_existing, write_text
 from keyhole.report.figures import draw_agreement, draw_distribution
-from keyhole.report.render import TEMPLATES, make_environment
+from keyhole.report.render import make_environment, read_style
 
 if TYPE_CHECKING:
     from keyhole.report.content import Content
@@ -99,13 +99,9 @@ def draw_picture(content: "Content", what: str) -> Picture:
     return Picture(what, opening.replace("<title>", f"{style}<title>", 1))
 
 
-def _style() -> str:
-    return (TEMPLATES / "style.css").read_text(encoding="utf-8")
-
-
 def _colours() -> str:
     """Return the colours of the light page, as variables of our class."""
-    block = re.search(r"^:root \{\n  color-scheme: light dark;\n(.*?)^\}", _style(), re.DOTALL | re.MULTILINE)
+    block = re.search(r"^:root \{\n  color-scheme: light dark;\n(.*?)^\}", read_style(), re.DOTALL | re.MULTILINE)
     if block is None:
         raise ValueError("style.css has no block of colours")
     return f".{CLASS} {{ color-scheme: light;\n{block[1]}}}\n"
@@ -114,7 +110,7 @@ def _colours() -> str:
 def _picture_rules() -> str:
     """Return the rules for what is inside a picture, below our class, which the picture itself may have."""
     rules = []
-    for selectors, declarations in re.findall(r"^(svg [^{]*)\{([^}]*)\}", _style(), re.MULTILINE):
+    for selectors, declarations in re.findall(r"^(svg [^{]*)\{([^}]*)\}", read_style(), re.MULTILINE):
         names = [selector.strip().removeprefix("svg ") for selector in selectors.split(",")]
         rules.append(f"{', '.join(f'.{CLASS} {name}' for name in names)} {{{declarations}}}")
     return "\n".join(rules) + "\n"

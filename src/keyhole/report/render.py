@@ -20,12 +20,17 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def render(content: Content) -> str:
     """Return the content as one HTML page."""
-    style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
+    style = read_style()
     # The policy allows exactly these characters between the style tags.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     template = make_environment().get_template("report.html")
     return template.render(content=content, style=Markup(style), policy=policy)
+
+
+def read_style() -> str:
+    """Return the style of the page."""
+    return (TEMPLATES / "style.css").read_text(encoding="utf-8")
 
 
 def content_json(content: Content) -> str:

@@ -16,6 +16,7 @@ from keyhole.sampling import Event, Notice, OnProgress, Progress, Trace, run_cha
 from keyhole.sampling.costs import estimate_seconds
 from keyhole.sampling.runner import Enough
 from keyhole.sampling.saved_run import Memory, hold
+from keyhole.sampling.trace import show_nothing
 from keyhole.settings import Settings, make_settings
 from keyhole.words import duration, interval_words, number
 from keyhole.zeros import Zeros
@@ -102,7 +103,7 @@ def find_answer(
     with hold(checkpoint):
         if settings.model != "hdp":
             return answer(settings, on_progress, checkpoint)
-        report: OnProgress = on_progress or _ignore
+        report: OnProgress = on_progress or show_nothing
         why = "the quick answer was asked for" if quick else explain_time(records, settings, zeros, strata)
         if why is not None:
             last = answer(make_classes(settings), report, checkpoint)
@@ -158,7 +159,3 @@ def _without_estimate(report: OnProgress) -> OnProgress:
             report(event)
 
     return pass_on
-
-
-def _ignore(event: Event) -> None:
-    """Default progress callback; does nothing."""

@@ -96,8 +96,8 @@ def find_position(chain: Chain) -> ChainState:
     """Return the state of a chain. The arrays are not copied, so the chain must not continue."""
     return ChainState(
         state=chain.state,
-        sweep_rng=plain_state(chain.rng),
-        risk_rng=plain_state(chain.risk_rng),
+        sweep_rng=dict(chain.rng.bit_generator.state),
+        risk_rng=dict(chain.risk_rng.bit_generator.state),
         draws=chain.draws,
         since=chain.since,
     )
@@ -120,11 +120,6 @@ def continue_from(position: ChainState, problem: Problem, each: Each = here) -> 
         before=position.draws,
         since=position.since,
     )
-
-
-def plain_state(rng: np.random.Generator) -> dict[str, Any]:
-    """Return the generator's state as integers by name."""
-    return dict(rng.bit_generator.state)
 
 
 def make_generator(state: dict[str, Any]) -> np.random.Generator:

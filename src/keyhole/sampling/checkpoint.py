@@ -16,7 +16,6 @@ import math
 import os
 import re
 import stat
-import tempfile
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
@@ -27,10 +26,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keyhole.errors import OutputError
-from keyhole.files import is_own, locked, open_without_links, sync
+from keyhole.files import is_own, locked, open_without_links, replace_file, sync
 
 SIDES = ("a", "b")
-HEAD = "head.json"
+HEAD, NEW = "head.json", ".new-"
 OURS = re.compile(r"head\.json|(?:state|draws)-[0-9]{1,12}\.npz|\.new-[a-z0-9_]{8}")
 """Names of the files of a generation; no other file is ever deleted."""
 Arrays = dict[str, NDArray[Any]]
@@ -95,7 +94,7 @@ def write_generation(
         sync(place)
         head = Head(number=number, run=run, state=stored, draws=draws)
         text = json.dumps(head.model_dump()).encode()
-        _write(place, HEAD, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+        replace_file(place / HEAD, hashlib.sha256(text).hexdigest().encode() + b"\n" + text, NEW)
         sync(place)
         sync(folder)
     except BaseException:
@@ -181,25 +180,8 @@ def _write_arrays(place: Path, name: str, arrays: Arrays) -> Stored:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     content = buffer.getbuffer()
-    _write(place, name, content)
+    replace_file(place / name, content, NEW)
     return Stored(file=name, sha256=hashlib.sha256(content).hexdigest())
-
-
-def _write(place: Path, name: str, content: bytes | memoryview) -> None:
-    """Write next to the destination, sync, rename."""
-    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=place)
-    try:
-        try:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(temporary, place / name)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path) -> bytes:

@@ -38,6 +38,7 @@ from keyhole.sampling.trace import (
     choose_draws,
     find_stride,
     risk_limit,
+    show_nothing,
     stack_risks,
     start_history,
 )
@@ -175,7 +176,7 @@ def run_chains(
     strata: Strata | None = None,
 ) -> Trace:
     """Sample until the gates are met, the time is over, or the limit of sweeps is reached."""
-    report = on_progress or _ignore
+    report = on_progress or show_nothing
     problem = make_problem(records, unique_record, population, settings, zeros, strata)
     check_memory(problem, settings)
     checkpointer = make_checkpointer(checkpoint, problem, settings, report)
@@ -339,7 +340,3 @@ def _introduce(resumed: Resumed | None, wanted: bool) -> str:
         draws = min(chain.draws for chain in resumed.chains)
         return f"Going on from a checkpoint: {draws:,} draws of each chain in {resumed.seconds:.0f} s. "
     return "Nothing to resume: starting from the beginning. " if wanted else ""
-
-
-def _ignore(event: Event) -> None:
-    """Default progress callback; does nothing."""

@@ -69,6 +69,10 @@ Event = Progress | Notice
 OnProgress = Callable[[Event], None]
 
 
+def show_nothing(event: Event) -> None:
+    """Default progress callback; does nothing."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """Draws after burn-in; all chains have the same number.

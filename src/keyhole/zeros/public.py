@@ -131,7 +131,7 @@ def check(
         If the source or the rules cannot be read.
     """
     data = _read(source, keys, codebook, reading)
-    zeros = _read_rules(rules, data)
+    zeros = read_zeros(rules, data.variables, data.ignored_variables)
     checks, rows = check_zeros(zeros, data)
     return Check(checks, rows, data.records, zeros, data.reading["na"])
 
@@ -211,7 +211,7 @@ def boxes(
         If the source or the rules cannot be read.
     """
     data = _read(source, keys, codebook, reading)
-    zeros = _read_rules(rules, data)
+    zeros = read_zeros(rules, data.variables, data.ignored_variables)
     table = tabulate_boxes(zeros, possible)
     return Boxes(list_boxes(zeros, possible), zeros.cells, table, data.reading["na"])
 
@@ -228,7 +228,3 @@ def _read(
     allowed = options.pop("allow_identifier", ())
     names = keys or tuple(read_codebook(codebook))
     return read_microdata(source, names, codebook, allowed, options=SourceOptions(**options))
-
-
-def _read_rules(rules: RuleSource, data: Microdata) -> Zeros:
-    return read_zeros(rules, data.variables, {variable.name: variable for variable in data.ignored_variables})

@@ -91,28 +91,9 @@ class _Margin:
 def suggest_zeros(
     microdata: Microdata, false_discovery: float = 0.01, order: Literal[2, 3] = 3, population: int | None = None
 ) -> Suggestions:
-    """Find unexplained gaps in the two-way and, with order 3, the three-way margins.
+    """Find unexplained gaps in the two-way and, with order 3, the three-way margins; options as in `suggest`.
 
-    Parameters
-    ----------
-    microdata
-        The records on the key variables.
-    false_discovery
-        Bound of the expected share of suggestions that are due to chance.
-    order
-        Consider combinations of up to this many variables.
-    population
-        Number of people from whom the records were sampled, for the number of people behind each suggestion.
-
-    Returns
-    -------
-    Suggestions
-        Those without blanks first, each kind by decreasing expected number of records.
-
-    Raises
-    ------
-    RulesError
-        If the population is smaller than the number of records.
+    Suggestions without blanks come first, each kind by decreasing expected number of records.
     """
     records = microdata.records
     if population is not None and population < records:

@@ -127,7 +127,7 @@ class Vocabulary:
         return False
 
 
-def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None) -> Vocabulary:
+def make_vocabulary(variables: Sequence[Variable], ignored: Sequence[Variable] = ()) -> Vocabulary:
     """Index variables by name, and categories by code and label; a code takes precedence over an equal label."""
     if not variables:
         raise RulesError("Rules need a key variable with two or more categories; add keys or omit the rules.")
@@ -142,10 +142,7 @@ def make_vocabulary(variables: Sequence[Variable], ignored: Mapping[str, str | V
         categories.append(labelled | index)
     return Vocabulary(
         variables=tuple(variables),
-        ignored={
-            name: (constant,) if isinstance(constant, str) else constant.categories + (constant.labels or ())
-            for name, constant in (ignored or {}).items()
-        },
+        ignored={constant.name: constant.categories + (constant.labels or ()) for constant in ignored},
         grid=make_grid([len(variable.categories) for variable in variables]),
         position={variable.name: j for j, variable in enumerate(variables)},
         categories=tuple(categories),

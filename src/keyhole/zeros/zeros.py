@@ -1,6 +1,6 @@
 """Structural zeros: the impossible cells and the possible ones, both as disjoint boxes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,13 +58,8 @@ class BoxLine:
     share: float
 
 
-def read_zeros(
-    source: RuleSource, variables: Sequence[Variable], ignored: Mapping[str, str | Variable] | None = None
-) -> Zeros:
-    """Read rules about these variables.
-
-    ignored: the keys ignored because they have one category, by name: its code, or a Variable with code and label.
-    """
+def read_zeros(source: RuleSource, variables: Sequence[Variable], ignored: Sequence[Variable] = ()) -> Zeros:
+    """Read rules about these variables; ignored: the keys ignored because they have one category."""
     vocabulary = make_vocabulary(variables, ignored)
     return make_zeros(vocabulary.variables, read_rules(source, vocabulary), vocabulary.grid)
 
