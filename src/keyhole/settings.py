@@ -31,7 +31,6 @@ def parse_duration(value: object) -> object:
 
 
 def option(default: Any, description: str, low: float | None = None, high: float | None = None) -> Any:
-    """Declare one option."""
     return Field(default, description=description, ge=low, le=high)
 
 

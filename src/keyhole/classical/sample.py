@@ -66,7 +66,6 @@ class Sample:
 
     @property
     def records(self) -> int:
-        """Number n of records."""
         return len(self.cell_count)
 
     @property

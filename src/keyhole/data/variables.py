@@ -99,7 +99,6 @@ class Microdata:
 
     @property
     def records(self) -> int:
-        """Number of records."""
         return len(self.cell)
 
     @cached_property

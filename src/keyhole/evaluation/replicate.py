@@ -6,13 +6,12 @@ when it is finished, so that a stopped run can be resumed.
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.errors import OutputError, RulesError
@@ -67,21 +66,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Task:
-    """The input of a replicate. people: for each record, the number of people in its cell; keys: columns of the sample.
+    """The input of a replicate. arguments: of `prepare`; people: for each record, the number of people in its cell.
 
     strata: options of `assess` for keyhole's models, none if strata are ignored; weights: people whom each record
     represents, None in a simple random sample.
     """
 
     number: int
-    sample: pl.DataFrame
+    arguments: dict[str, Any]
     people: NDArray[np.int64]
-    population: int
-    codebook: dict[str, Any]
-    zeros: Path | None
     estimators: tuple[str, ...]
     settings: dict[str, Any]
-    keys: Sequence[str]
     strata: dict[str, Any]
     weights: NDArray[np.float64] | None
 
@@ -90,21 +85,17 @@ def run_replicate(
     task: Task, done: Mapping[str, Any] | None = None, on_progress: Callable[[Any], None] | None = None
 ) -> dict[str, Any]:
     """Run the estimators that are not done yet; return the replicate in its stored form."""
-    keys = task.keys
-    data, size, book = task.sample, task.population, task.codebook
     try:
-        given = prepare(data, keys, population=size, codebook=book, zeros=task.zeros, allow_identifier=keys)
+        given = prepare(**task.arguments)
     except RulesError as error:
         if "contradict" not in str(error):
             raise
         raise RulesError(
-            f"people of the population contradict the rules of {task.zeros}: list them with keyhole zeros check."
+            f"people of the population contradict the rules of {task.arguments['zeros']}: "
+            "list them with keyhole zeros check."
         ) from None
-    given = replace(
-        given,
-        arguments={**given.arguments, **task.strata},
-        sample=replace(given.sample, weights=task.weights),
-    )
+    sample = replace(given.sample, weights=task.weights)
+    given = replace(given, arguments={**given.arguments, **task.strata}, sample=sample)
     people = task.people[given.sample.unique_record]
     found = dict((done or {}).get("estimators", {}))
     for name in task.estimators:

@@ -185,18 +185,17 @@ def _make_tasks(
     wanted = np.unique(np.concatenate(list(rows.values())))
     frame = take_rows(population, wanted)
     people = count_people(population, frame)
+    keys = population.keys
+    common = {"keys": keys, "population": population.people, "codebook": population.codebook}
+    common |= {"zeros": rules, "allow_identifier": keys}
     tasks = []
     for number in numbers:
         place = np.searchsorted(wanted, rows[number])
-        sample = name_categories(population, frame[place])
+        arguments = {"source": name_categories(population, frame[place]), **common}
         own = {**settings, "seed": int(seeds[number].generate_state(1, np.uint32)[0])}
-        book = population.codebook
         strata = {} if plan is None or ignore else {"strata": plan.table.columns[:-1], "strata_sizes": plan.table}
         weights = None if plan is None else (plan.people / plan.records)[plan.of_person[rows[number]]]
-        keys = population.keys
-        tasks.append(
-            Task(number, sample, people[place], population.people, book, rules, names, own, keys, strata, weights)
-        )
+        tasks.append(Task(number, arguments, people[place], names, own, strata, weights))
     return tasks
 
 

@@ -83,7 +83,6 @@ class Chain:
 
 
 def start_chain(number: int, start: int, seed: np.random.SeedSequence, problem: Problem) -> Chain:
-    """Return a chain at its start."""
     first, second = (np.random.default_rng(child) for child in seed.spawn(2))
     if problem.model == "classes":
         begin = start_large if is_large(problem.distinct) else start_classes
@@ -123,7 +122,6 @@ def continue_from(position: ChainState, problem: Problem, each: Each = here) -> 
 
 
 def make_generator(state: dict[str, Any]) -> np.random.Generator:
-    """Return a generator in this state."""
     bits: Any = np.random.PCG64(0)
     bits.state = state
     return np.random.Generator(bits)

@@ -220,12 +220,8 @@ def stack_risks(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return r1 and r2 (chain, draw, unique) of the stored draws in `draws` whose number is a multiple of `stride`."""
     chosen = [chain.risks.choose(draws, stride) for chain in chains]
-    shape = (len(chains), len(chosen[0]), len(chosen[0][0][0]))
-    stacked = np.empty(shape, np.float32), np.empty(shape, np.float32)
-    for c, items in enumerate(chosen):
-        for x, item in enumerate(items):
-            stacked[0][c, x], stacked[1][c, x] = item
-    return stacked
+    r1, r2 = (np.array([[risks[x] for risks in items] for items in chosen], np.float32) for x in (0, 1))
+    return r1, r2
 
 
 def choose_draws(chains: list[ChainHistory], numbers: range, stride: int) -> Draws:
