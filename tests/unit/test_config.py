@@ -7,8 +7,8 @@ import pytest
 
 import keyhole
 from keyhole.cli import group, main
-from keyhole.commands.assess import crossed, parse_gates
 from keyhole.errors import SettingsError
+from keyhole.risk.limits import exceeded, parse_limits
 
 GOOD = "AGE,SEX,W,HH\n" + "".join(f"{i % 4 + 1},{'mf'[i % 2]},2,{i // 2}\n" for i in range(100)) + "9,m,2,0\n"
 
@@ -166,7 +166,7 @@ SUMMARY = {
     ],
 )
 def test_gates(gates, expected):
-    assert crossed(parse_gates(gates), SUMMARY) == expected
+    assert exceeded(parse_limits(gates), SUMMARY) == expected
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_gates(gates, expected):
 )
 def test_gates_that_make_no_sense(text):
     with pytest.raises(SettingsError, match="write tau1=5"):
-        parse_gates(["tau2=3", text])
+        parse_limits(["tau2=3", text])
 
 
 def test_a_gate_is_reported_before_missing_convergence(run, monkeypatch, tmp_path):

@@ -1,9 +1,5 @@
-"""`keyhole assess`, with its release gates: `--fail-above tau1=5` leaves the results written; the status is 4."""
+"""`keyhole assess`, with its limits: `--fail-above tau1=5` leaves the results written; the status is 4."""
 
-import math
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,58 +8,11 @@ import click
 from keyhole.commands import flags
 from keyhole.commands.config import CONFIG, drop_overruled
 from keyhole.commands.flags import add, choose_source, default_folder, given, settings_flags
-from keyhole.errors import SettingsError, silenced
+from keyhole.errors import silenced
 from keyhole.settings import make_settings, option_names
 
 NOT_CONVERGED = 3
 GATE_CROSSED = 4
-_FORM = re.compile(r"\s*(tau1|tau2)(?:\.(mean|upper))?\s*=\s*([0-9.eE+-]+)\s*")
-
-
-@dataclass(frozen=True)
-class ReleaseGate:
-    """A limit on a risk of the file: on its mean, or on the upper end of its interval."""
-
-    measure: str
-    upper: bool
-    limit: float
-
-    def value(self, summary: Mapping[str, Any]) -> float:
-        """Return what is compared with the limit."""
-        block = summary[self.measure]
-        return float(block["interval"][1] if self.upper else block["mean"])
-
-    def describe(self, summary: Mapping[str, Any]) -> str:
-        """Say by how much the limit is exceeded."""
-        value = self.value(summary)
-        what = "the upper end of the interval" if self.upper else "the mean"
-        return f"{self.measure} is {value:.4g} ({what}), {value - self.limit:.3g} above {self.limit:g}"
-
-
-def parse_gates(texts: Iterable[str]) -> list[ReleaseGate]:
-    """Read the gates; all mistakes are reported at once."""
-    gates, wrong = [], []
-    for text in texts:
-        found = _FORM.fullmatch(text)
-        try:
-            limit = float(found[3]) if found else math.nan
-        except ValueError:
-            limit = math.nan
-        if found is None or not 0.0 <= limit < math.inf:
-            wrong.append(text.strip())
-        else:
-            gates.append(ReleaseGate(found[1], found[2] == "upper", limit))
-    if wrong:
-        raise SettingsError(
-            f"fail-above {', '.join(wrong)}: write tau1=5 for the mean or tau1.upper=5 for the upper end of the "
-            "interval, tau1 or tau2, with a limit of 0 or more"
-        )
-    return gates
-
-
-def crossed(gates: Iterable[ReleaseGate], summary: Mapping[str, Any]) -> list[str]:
-    """Describe the gates that are crossed. A limit that is met exactly is not crossed."""
-    return [gate.describe(summary) for gate in gates if gate.value(summary) > gate.limit]
 
 
 @click.command("assess", short_help="Estimate the disclosure risk of a file.")
@@ -128,7 +77,6 @@ def command(
     sizes = (population is not None) + (fraction is not None)
     if sizes > 1 or (sizes == 0 and options["weight"] is None and not options["strata"]):
         raise click.UsageError("give one of --population N and --fraction F, or --weight W, or --strata with sizes.")
-    gates = parse_gates(fail_above)
     source = choose_source(file, url, options["query"])
     folder = out if out is not None else default_folder(source, ".keyhole")
 
@@ -140,8 +88,10 @@ def command(
     from keyhole.data.opening import refuse_unreadable
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.results.restored import KEYS
+    from keyhole.risk.limits import exceeded, parse_limits
     from keyhole.sampling.workers import stoppable
 
+    limits = parse_limits(fail_above, "fail-above")
     # Before the folder is refused: whoever makes room for a run should not learn then that it was asked wrongly.
     if isinstance(source, Path):
         refuse_unreadable(source)
@@ -172,7 +122,7 @@ def command(
     for check, title in CHECKS.items():
         if summary[check] is not None and not summary[check]["ok"]:
             print_note(summary[check]["message"] if unseen else f"{title}: not passed, see the table.")
-    over = crossed(gates, summary)
+    over = exceeded(limits, summary)
     if options["keep_data"]:
         print_note(
             f"{folder / KEYS} holds the keys of all records (`keep_data`): treat the folder like the data, and delete "
