@@ -6,10 +6,8 @@ sets without s are those of all strata, and a set T of keys with s adds
 
 With q_s = P(c | s) and M_s unseen people of stratum s, their number in a cell is X, a sum of independent
 Binomial(M_s, q_s):
-    r1 = prod_s (1 - q_s)^{M_s},   r2 = E 1/(1 + X) = integral over t in (0, 1) of G(t) dt,
-    E 1/(1 + X)^2 = integral of -log(t) G(t) dt,   G(t) = prod_s (1 - (1 - t) q_s)^{M_s}.
-1 - t runs from 0 to W = min(1, 40 / sum_s M_s q_s), beyond which G is below 1e-17, as W (1 - u^2) at Gauss-Legendre
-nodes u, which are dense where -log(t) is singular. A cell in which people of one stratum only may be has closed forms.
+    r1 = prod_s (1 - q_s)^{M_s},   r2 = E 1/(1 + X), integrated as for all records (kernels/records.py).
+A cell in which people of one stratum only may be has closed forms.
 
 The counts of stratum s in all cells sum to at most M_s, which reduces the variances of tau1 and tau2 by
     sum_s (sum_c M_s q_s r1)^2 / M_s   and   sum_s (sum_c Cov(1/(1 + X), X_s))^2 / M_s,
@@ -24,18 +22,11 @@ import numpy as np
 
 from keyhole.kernels.cells import fill_cell, multiply_levels
 from keyhole.kernels.distributions import draw_binomial
-from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.jit import kernel
 from keyhole.kernels.lanes import LANES
 from keyhole.kernels.partitions import add_products
+from keyhole.kernels.records import integrate
 from keyhole.kernels.risk import convolve, match_variance, tilt
-
-REACH = 40.0
-"""Expected people up to which the whole of (0, 1) is integrated over."""
-
-_NODE, _SHARE = np.polynomial.legendre.leggauss(32)
-NODE = 1.0 - (0.5 * (_NODE + 1.0)) ** 2
-SHARE = 0.5 * (_NODE + 1.0) * _SHARE
-"""Nodes x = 1 - u^2 in (0, 1) and their weights 2 u w."""
 
 
 @kernel
@@ -85,29 +76,6 @@ def strata_probabilities(weight, level_profile, profiles, eppf, row, stratum, wo
                 out[first + lane, s] = value
 
 
-@inner
-def integrate(q, stratum, first, last, people):
-    """Return r1, r2 and E 1/(1 + X)^2 of the cell with these entries."""
-    expected, log_alone = 0.0, 0.0
-    for e in range(first, last):
-        expected += people[stratum[e]] * q[e]
-        log_alone += people[stratum[e]] * (math.log1p(-q[e]) if q[e] < 1.0 else -math.inf)
-    width = min(1.0, REACH / expected)
-    alone = math.exp(log_alone)
-    rest = alone if width == 1.0 else 0.0
-    match, square = 0.0, 0.0
-    for i in range(NODE.shape[0]):
-        x = width * NODE[i]
-        log_none = 0.0
-        for e in range(first, last):
-            log_none += people[stratum[e]] * math.log1p(-q[e] * x)
-        none = math.exp(log_none)
-        match += SHARE[i] * none
-        # Without its value at t = 0 the integrand is smooth there.
-        square -= SHARE[i] * (none - rest) * math.log1p(-x)
-    return alone, width * match, width * square + rest
-
-
 @kernel
 def measure_strata(q, start, stratum, people, r1, r2):
     """Write r1 and r2 of every cell; return E(tau1 | draw), E(tau2 | draw), and their variances given the draw."""
@@ -128,7 +96,7 @@ def measure_strata(q, start, stratum, people, r1, r2):
             r2[c] = -math.expm1((others + 1.0) * log_other) / ((others + 1.0) * q[entry])
             variance2 += match_variance(r2[c], expected, others)
         else:
-            r1[c], r2[c], square = integrate(q, stratum, start[c], start[c + 1], people)
+            r1[c], r2[c], square = integrate(1, q, stratum, start[c], start[c + 1], people)
             variance2 += max(square - r2[c] * r2[c], 0.0)
         sum1 += r1[c]
         sum2 += r2[c]
