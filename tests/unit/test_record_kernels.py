@@ -155,7 +155,7 @@ def test_sums_over_records_follow_simulated_populations(rng, people):
     rounds, cells = 40_000, 150
     size = rng.choice([1, 2, 3, 4, 9], cells, p=[0.5, 0.2, 0.1, 0.1, 0.1])
     q = rng.dirichlet(np.full(cells, 0.7), size=len(people)).T * 0.95
-    match, below, sums, spread = measure(size, q, people)
+    _, below, sums, spread = measure(size, q, people)
     count = simulate(rng, size, q, people, rounds)
     matches = (size / count).sum(axis=1)
     assert abs(matches.mean() - sums[0]) < Z * matches.std() / math.sqrt(rounds)
@@ -170,7 +170,7 @@ def test_sums_over_records_follow_simulated_populations(rng, people):
             assert ((size**2) * below[:, i] * (1 - below[:, i])).sum() > 1.08 * fewer.var()
 
 
-def test_the_law_of_a_sum_of_counts(rng):
+def test_the_law_of_a_sum_of_counts():
     """Against the list of all outcomes, with certain and impossible ones among them."""
     size = np.array([1, 3, 2, 2, 7, 5, 1, 4])
     yes = np.array([0.3, 1.0, 0.0, 0.9, 1.0, 1e-3, 0.5, 0.2])
@@ -178,21 +178,34 @@ def test_the_law_of_a_sum_of_counts(rng):
     for chosen in np.ndindex(*[2] * len(size)):
         law[np.dot(chosen, size)] += np.prod(np.where(chosen, yes, 1.0 - yes))
     found = np.full(size.sum() + 1, np.nan)
-    first, last, mean, variance = fill_count_law(size, yes, 1e-18, found)
+    first, last = fill_count_law(size, yes, math.inf, found)
     assert found == pytest.approx(law, rel=1e-12, abs=1e-18)
     assert (first, last) == (10, 1 + np.flatnonzero(law)[-1])
-    values = np.arange(len(law))
-    assert mean == pytest.approx(law @ values)
-    assert variance == pytest.approx(law @ values**2 - (law @ values) ** 2)
 
 
 def test_the_law_of_many_counts_is_cut_at_its_ends(rng):
     size, yes = rng.integers(1, 6, 3_000), rng.random(3_000)
+    mean, variance = size @ yes, size**2 @ (yes * (1.0 - yes))
     law = np.zeros(size.sum() + 1)
-    first, last, mean, variance = fill_count_law(size, yes, 1e-18, law)
-    assert last - first < 24.0 * math.sqrt(variance)
-    assert law.sum() == pytest.approx(1.0, abs=1e-12)
-    assert law @ np.arange(len(law)) == pytest.approx(mean, rel=1e-12)
-    assert first < mean < last
-    assert not law[:first].any()
-    assert not law[last:].any()
+    for wanted in (variance, 0.6 * variance):
+        first, last = fill_count_law(size, yes, wanted, law)
+        assert last - first < 24.0 * math.sqrt(variance)
+        assert law.sum() == pytest.approx(1.0, abs=1e-12)
+        assert law @ np.arange(len(law)) == pytest.approx(mean, rel=1e-3)
+        assert law @ (np.arange(len(law)) - mean) ** 2 == pytest.approx(wanted, rel=0.01)
+        assert not law[:first].any()
+        assert not law[last:].any()
+
+
+@pytest.mark.parametrize("wanted", [0, 3, 4])
+def test_the_law_of_records_below_k_follows_simulated_populations(rng, wanted):
+    """The whole distribution function, by the same multinomials."""
+    rounds, cells, people = 40_000, 150, [900]
+    size = rng.choice([1, 2, 3, 4, 9], cells, p=[0.5, 0.2, 0.1, 0.1, 0.1])
+    q = rng.dirichlet(np.full(cells, 0.7), size=1).T * 0.95
+    _, below, _, spread = measure(size, q, people)
+    law = np.zeros(size.sum() + 1)
+    fill_count_law(size, below[:, wanted], spread[wanted], law)
+    fewer = ((simulate(rng, size, q, people, rounds) < K[wanted]) * size).sum(axis=1)
+    counts = np.bincount(fewer, minlength=len(law)) / rounds
+    assert np.abs(np.cumsum(law) - np.cumsum(counts)).max() < 0.02

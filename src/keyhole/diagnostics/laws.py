@@ -6,14 +6,16 @@ density at q.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.diagnostics.series import monte_carlo_error
+from keyhole.kernels.records import fill_count_law
 from keyhole.kernels.risk import fill_law
-from keyhole.kernels.state import Floats
+from keyhole.kernels.state import Floats, Integers
 from keyhole.kernels.strata import fill_strata_law
 from keyhole.readable import Readable
 
@@ -28,6 +30,9 @@ MOST_LAWS, FEWEST_LAWS = 250, 40
 
 BUDGET = 4e9
 """Steps of convolution that all laws of a run may take."""
+
+MOST_STEPS = 1e7
+"""Steps of convolution that the law of a count of records may take in one draw."""
 
 POINTS = 800
 """Values of tau2 at which its law is computed."""
@@ -110,11 +115,12 @@ class Law:
         low, high = (find_quantile(self.point, average, tail, self.whole) for tail in TAILS)
         return Estimate(float(weights @ self.expected.mean(axis=1)), (low, high))
 
-    def probability_above(self, limit: float) -> float:
+    def probability_above(self, limit: float, chains: tuple[int, ...] = ()) -> float:
+        """Return P(tau > limit) over the draws of these chains, or of all."""
         place = int(np.searchsorted(self.point, limit, side="right")) - 1
         if place < 0:
             return 1.0
-        average = self.average()
+        average = self.average(chains)
         return float(1.0 - (average[place] if self.whole else np.interp(limit, self.point, average)))
 
     def bins(self) -> Bins:
@@ -185,17 +191,38 @@ def law_of_uniques(
             else:
                 first, last = fill_law(a, b, max(people, 1), buffer)
             found.append((first, np.cumsum(buffer[first:last])))
+    expected = r1.sum(axis=2, dtype=np.float64)
+    return stack_laws(found, expected, np.zeros_like(expected) if sure else variance, uniques)
+
+
+def stack_laws(found: Sequence[tuple[int, Floats]], expected: Floats, variance: Floats, most: int) -> Law:
+    """Return the law of a count from its first value and distribution function in each draw, chain by chain."""
     low, high = min(first for first, _ in found), max(first + len(law) for first, law in found)
-    below = np.ones((chains * draws, high - low))
+    below = np.ones((len(found), high - low))
     for row, (first, law) in zip(below, found, strict=True):
         row[: first - low] = 0.0
         row[first - low : first - low + len(law)] = law
     # The last cumulative sum may differ from 1 by rounding.
     below[:, -1] = 1.0
-    expected = r1.sum(axis=2, dtype=np.float64)
     point = np.arange(low, high, dtype=np.float64)
-    spread = np.zeros_like(expected) if sure else variance
-    return Law(point, below.reshape(chains, draws, -1), expected, spread, uniques, whole=True)
+    return Law(point, below.reshape(*expected.shape, -1), expected, variance, most, whole=True)
+
+
+def find_count_law(size: Integers, yes: Floats, variance: float) -> tuple[int, Floats]:
+    """Return first value and distribution function of a sum of counts, each `size` with probability `yes`, else 0.
+
+    Beyond MOST_STEPS of convolution it is taken as normal, which sums of so many counts are.
+    """
+    from scipy.special import ndtr
+
+    mean, whole = float(size @ yes), float((size * size) @ (yes * (1.0 - yes)))
+    if len(size) * (20.0 * math.sqrt(whole) + 50.0) <= MOST_STEPS:
+        buffer = np.zeros(int(size.sum()) + 1)
+        first, last = fill_count_law(size, yes, variance, buffer)
+        return int(first), np.cumsum(buffer[first:last])
+    sd = math.sqrt(variance)
+    first, last = max(math.floor(mean - 8.0 * sd), 0), min(math.ceil(mean + 8.0 * sd), int(size.sum()))
+    return first, ndtr((np.arange(first, last + 1) + 0.5 - mean) / sd)
 
 
 def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:

@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.risk import NEGLIGIBLE, tilt
 
 REACH = 40.0
 """Expected people up to which the whole of (0, 1) is integrated over."""
@@ -172,34 +173,39 @@ def shift(law, first, last, size, no, yes):
 
 
 @kernel
-def fill_count_law(size, yes, negligible, law):
-    """Write to law[t] the distribution of a sum of independent counts, each `size` with probability `yes`, else 0.
+def fill_count_law(size, yes, variance, law):
+    """Write to law[t] the distribution of a sum of counts, each `size` with probability `yes`, else 0.
 
-    law holds the sum of all sizes and one more. Return the first value, one after the last, mean and variance.
+    The counts are independent but for what reduces the variance to `variance`, as in fill_law of risk.py. law holds the
+    sum of all sizes and one more. Return the first value and one after the last.
     """
     law[:] = 0.0
     law[0] = 1.0
     first, last, certain = 0, 0, 0
-    mean, variance = 0.0, 0.0
+    mean, whole = 0.0, 0.0
     for c in range(size.shape[0]):
-        if yes[c] <= negligible:
+        if yes[c] <= NEGLIGIBLE:
             continue
         no = 1.0 - yes[c]
-        mean += size[c] * yes[c]
-        variance += size[c] * size[c] * yes[c] * no
-        if no <= negligible:
+        if no <= NEGLIGIBLE:
             certain += size[c]
             continue
+        mean += size[c] * yes[c]
+        whole += size[c] * size[c] * yes[c] * no
         shift(law, first, last, size[c], no, yes[c])
         last += size[c]
-        while law[first] < negligible and first < last:
+        while law[first] < NEGLIGIBLE and first < last:
             law[first] = 0.0
             first += 1
-        while law[last] < negligible and last > first:
+        while law[last] < NEGLIGIBLE and last > first:
             law[last] = 0.0
             last -= 1
+    if 0.0 < variance < whole:
+        tilt(law, first, last, mean, math.sqrt(whole - variance), whole * variance)
+    else:
+        tilt(law, first, last, mean, 0.0, 1.0)
     if certain > 0:
         for t in range(last, first - 1, -1):
             law[t + certain] = law[t]
         law[first : min(first + certain, last + 1)] = 0.0
-    return first + certain, last + certain + 1, mean, variance
+    return first + certain, last + certain + 1

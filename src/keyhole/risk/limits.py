@@ -27,7 +27,7 @@ MEASURES = {
 
 BLOCKS = {
     "all.max": "largest",
-    "all.mean": "average",
+    "all.mean": "expected_matches",
     "all.matches": "expected_matches",
     "all.above": "exceeding",
     "all.k": "k",
@@ -37,7 +37,7 @@ BLOCKS = {
 SHARES = frozenset({"tau1.share", "tau2.share", "all.max", "all.mean"})
 """Measures that are at most 1, so that a limit of 1 or more would never be missed."""
 
-SMALLEST_K, LARGEST_K = 2, 1_000
+SMALLEST_K, LARGEST_K = 2, 100
 EXAMPLES = (
     "write tau1=5 for the mean or tau1.upper=5 for the upper end of the interval, with a limit of 0 or more; besides "
     "tau1 and tau2 there are all.matches, all.above.0.09 and all.k.11, and, with limits below 1, tau1.share, "
@@ -81,6 +81,11 @@ class Limit:
         return self.measure in BLOCKS
 
     @property
+    def per_record(self) -> bool:
+        """Whether the measure is divided by the number of records."""
+        return self.measure in SHARES and self.measure != "all.max"
+
+    @property
     def judged(self) -> str:
         """What of the risk is compared, in words."""
         return "the upper end of the interval" if self.upper else "the mean"
@@ -102,22 +107,19 @@ class Limit:
 
 def find_estimate(limit: Limit, numbers: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return mean and interval of the measure of a limit."""
-    if not limit.needs_all_records:
-        name, _, share = limit.measure.partition(".")
-        tau = numbers[name]
-        if not share:
-            return {"mean": tau["mean"], "interval": tau["interval"]}
-        records = max(int(numbers["input"]["used"]), 1)
-        return {"mean": tau["mean"] / records, "interval": tuple(end / records for end in tau["interval"])}
-    block = numbers.get("all_records")
-    if block is None:
-        raise SettingsError(f"{limit.name}: this result does not have the risk of every record")
-    found: Mapping[str, Any] = block[BLOCKS[limit.measure]]
-    if limit.at is None:
-        return found
-    if f"{limit.at:g}" not in found:
-        raise SettingsError(f"{limit.name} was not computed in this result, which has {', '.join(found)}")
-    return {"mean": found[f"{limit.at:g}"]["mean"], "interval": found[f"{limit.at:g}"]["interval"]}
+    if limit.needs_all_records:
+        block = numbers.get("all_records")
+        if block is None:
+            raise SettingsError(f"{limit.name}: this result does not have the risk of every record")
+        found = block[BLOCKS[limit.measure]]
+        if limit.at is not None:
+            if f"{limit.at:g}" not in found:
+                raise SettingsError(f"{limit.name} was not computed in this result, which has {', '.join(found)}")
+            found = found[f"{limit.at:g}"]
+    else:
+        found = numbers[limit.measure.removesuffix(".share")]
+    parts = max(int(numbers["input"]["used"]), 1) if limit.per_record else 1
+    return {"mean": found["mean"] / parts, "interval": tuple(end / parts for end in found["interval"])}
 
 
 def parse_limit(text: str) -> Limit | None:

@@ -109,7 +109,7 @@ def widen(limits: Interval, law: Law) -> Interval:
     return (float(math.floor(ends[0])), float(math.ceil(ends[1]))) if law.whole else ends
 
 
-def limit_records(risks: NDArray[np.float32], pooled: bool) -> tuple[Floats, Floats]:
+def limit_records(risks: NDArray[np.floating], pooled: bool) -> tuple[Floats, Floats]:
     """Return the limits of each record's risk; risks: (chain, draw, unique)."""
     if pooled:
         risks = risks.reshape(1, risks.shape[0] * risks.shape[1], risks.shape[2])

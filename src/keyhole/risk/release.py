@@ -7,15 +7,16 @@ sampling.
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keyhole.data import Microdata, Variable, count_records, find_cells
+from keyhole.data import CellCounts, Microdata, Variable, count_records, find_cells
 from keyhole.data.codebook import code_text, whole_numbers
 from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import check_mean
@@ -35,6 +36,8 @@ from keyhole.sampling.trace import Draws
 from keyhole.seeds import RELEASE, make_seeds
 from keyhole.words import did_you_mean, plural
 from keyhole.zeros import Zeros
+
+Item = TypeVar("Item")
 
 
 def make_coarsening(
@@ -160,6 +163,7 @@ class ReleaseRisk:
 class Release:
     """A coarser release, ready to be evaluated: its sample uniques and the events of their cells.
 
+    For the risk of every record, unique_record has one record of each cell that is evaluated.
     n_unseen: people who may share these cells: unseen people, and records that have no answer left; None with strata,
     of which `exposure` has them, and `events` is its pairs.
     """
@@ -172,27 +176,32 @@ class Release:
 
 def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
     """Count the coarse cells of the records and make the events of those with one record."""
-    microdata = posterior.microdata
+    cells, counts = count_coarse(posterior, coarsening)
+    return expose_cells(posterior, coarsening, cells, counts, counts.unique_record)
+
+
+def count_coarse(posterior: Posterior, coarsening: Coarsening) -> tuple[NDArray[np.int32], CellCounts]:
+    """Return the distinct coarse cells (cells, kept), and how many records each has."""
     # Cells are merged, not records: there are far fewer of them in a large file.
-    coarse = coarsening.apply(microdata.cells)
+    coarse = coarsening.apply(posterior.microdata.cells)
     cells, merged = find_cells(list(coarse.T), len(coarse))
-    cell = merged[microdata.cell]
-    counts = count_records(cells, cell)
-    unique = counts.unique_record
+    return cells, count_records(cells, merged[posterior.microdata.cell])
+
+
+def expose_cells(
+    posterior: Posterior, coarsening: Coarsening, cells: NDArray[np.int32], counts: CellCounts, records: Integers
+) -> Release:
+    """Make the events of the cells of these records, and say who may be in them."""
     possible = None if posterior.zeros is None or not len(posterior.zeros.impossible) else posterior.zeros.possible
-    strata = posterior.strata
+    levels, strata, chosen = posterior.microdata.levels, posterior.strata, cells[counts.cell[records]]
     if strata is not None:
         unseen = strata.unseen
         if counts.blank:
-            blank = np.asarray((cells < 0).all(axis=1))[cell]
+            blank = np.asarray((cells < 0).all(axis=1))[counts.cell]
             unseen = unseen + np.bincount(strata.of_record[blank], minlength=len(unseen))
-        exposure = make_exposure(strata, unseen, cells[cell[unique]], coarsening, microdata.levels, possible)
-        return Release(unique, exposure.pairs, None, exposure)
-    return Release(
-        unique,
-        make_events(cells[cell[unique]], coarsening, microdata.levels, possible),
-        posterior.n_unseen + counts.blank,
-    )
+        exposure = make_exposure(strata, unseen, chosen, coarsening, levels, possible)
+        return Release(records, exposure.pairs, None, exposure)
+    return Release(records, make_events(chosen, coarsening, levels, possible), posterior.n_unseen + counts.blank)
 
 
 def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
@@ -259,20 +268,26 @@ def _measure(rng: np.random.Generator, draw: Draw, release: Release, rules: Rule
 
 
 def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
+    rules = posterior.rules
+    return over_draws(posterior, draws, lambda rng, draw, scratch: _measure(rng, draw, release, rules, scratch))
+
+
+def over_draws(
+    posterior: Posterior, draws: Sequence[int], work: Callable[[np.random.Generator, Draw, Scratch], Item]
+) -> list[Item]:
     """Evaluate draws in threads; each draw has its own generator, so that threads change no number."""
     workers = max(min(posterior.workers or os.cpu_count() or 1, len(draws)), 1)
-    rules, each = posterior.rules, posterior.available[1]
+    each = posterior.available[1]
     stopped = threading.Event()
 
-    def run(first: int) -> list[Measured]:
+    def run(first: int) -> list[Item]:
         scratch = Scratch()
         found = []
         for number in draws[first::workers]:
             if stopped.is_set():
                 break
             rng = np.random.default_rng(make_seeds(posterior.seed, RELEASE, number))
-            draw = posterior.draws[number // each][number % each]
-            found.append(_measure(rng, draw, release, rules, scratch))
+            found.append(work(rng, posterior.draws[number // each][number % each], scratch))
         return found
 
     with ThreadPoolExecutor(max_workers=workers) as pool:

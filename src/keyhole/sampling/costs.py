@@ -62,6 +62,10 @@ ENTRY = 200.0
 """Cost of a cell's risks for each stratum that it may have people of."""
 
 
+RECORDS = 1_500.0
+"""Cost of the risk of a cell's records, and of P(F < k), for each stratum that it may have people of."""
+
+
 def strata_cost(rows: Sequence[tuple[int, int]], levels: int, entries: int, settings: Settings) -> float:
     """Return the cost of cells within strata: of events (number, keys), each with these levels of a further variable.
 
