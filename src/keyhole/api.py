@@ -21,7 +21,9 @@ from keyhole.results.assessment import Assessment, name_library
 from keyhole.results.folder import make_manifest
 from keyhole.results.restored import describe_strata, list_boxes
 from keyhole.risk import check_fit, check_half
+from keyhole.risk.all_records import choose_points
 from keyhole.risk.measures import find_certain, make_certain
+from keyhole.risk.policies import Policy, find_policies, refuse_unfit
 from keyhole.risk.quick import Answer, find_answer
 from keyhole.risk.release import Posterior
 from keyhole.sampling import OnProgress
@@ -33,6 +35,7 @@ from keyhole.summary import (
     describe_input,
     describe_zeros,
     explain_risk,
+    judge_risk,
     make_records,
     make_summary,
     refuse_taken_names,
@@ -138,6 +141,7 @@ def assess(
     count_cells: bool = False,
     with_keys: bool = False,
     keep_data: bool = False,
+    policy: str | Policy | Sequence[str | Policy] = (),
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | None = None,
@@ -202,6 +206,9 @@ def assess(
     keep_data
         Have `Assessment.save` write the encoded keys of the records too, so that `load(folder).what_if(...)` needs no
         data. Whoever can read that folder has the keys of all records.
+    policy
+        Limits that the result is judged by, in `Assessment.summary.policies`: the name of a shipped policy, the path of
+        a YAML file, a limit such as ``"tau1.upper=5"`` or ``"all.max=0.09"``, or several.
     on_progress
         Called with a `Progress` or `Notice` while chains run; by default a notebook shows a table, and any other
         session nothing.
@@ -236,6 +243,8 @@ def assess(
     reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
     columns = (strata,) if isinstance(strata, str) else tuple(strata)
     check_design(columns, strata_sizes, weight, weight_classes, fraction)
+    asked_policies = (policy,) if isinstance(policy, str | Policy) else tuple(policy)
+    policies = find_policies(asked_policies)
     microdata = read_microdata(
         source, keys, codebook, allow_identifier, chosen.missing, reading,
         weight=weight, household=household, strata=columns, weight_classes=weight_classes,
@@ -245,6 +254,7 @@ def assess(
         refuse_taken_names(microdata)
     design = Design(weight, household, microdata.extra)
     refuse_half_of_blanks(microdata, self_check)
+    refuse_unfit(policies, len(microdata.variables), bool(microdata.cells.size and microdata.cells.min() < 0))
     rules = None if zeros is None else read_zeros(zeros, microdata.variables, microdata.ignored_variables)
     left_out = 0
     if rules is not None:
@@ -297,7 +307,11 @@ def assess(
         microdata, rules, people - microdata.records, () if trace is None else trace.draws,
         chosen.seed, chosen.workers, diagnosis.grade, several,
     )  # fmt: skip
-    explained = explain_risk(posterior, counts, risk, trace, design, given != population, found_strata)
+    limits = [found.limit for found in policies if found.limit is not None]
+    explained = explain_risk(
+        posterior, counts, risk, trace, design, given != population, found_strata, choose_points(limits)
+    )
+    verdicts = judge_risk(policies, risk, trace, explained, microdata.records)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
     seconds["attribution"] = time.perf_counter() - asked
@@ -308,7 +322,9 @@ def assess(
     return Assessment(
         tau1=risk.tau1,
         tau2=risk.tau2,
-        summary=make_summary(chosen, source_block, zeros_block, answer, diagnosis, risk, fit, half, explained, seconds),
+        summary=make_summary(
+            chosen, source_block, zeros_block, answer, diagnosis, risk, fit, half, explained, seconds, verdicts
+        ),
         diagnosis=diagnosis,
         draws=draws,
         profiles={} if trace is None else pad_draws(trace.draws),
@@ -334,10 +350,17 @@ def assess(
                 "self_check": self_check,
                 "with_keys": with_keys,
                 "keep_data": keep_data,
+                "policy": [found if isinstance(found, str) else found.name for found in asked_policies],
             },
         },
         record_table=make_records(
-            microdata, counts, risk, explained.unique_columns, explained.record_columns, with_keys
+            microdata,
+            counts,
+            risk,
+            explained.unique_columns,
+            explained.record_columns,
+            with_keys,
+            explained.record_risk,
         ),
         boxes=list_boxes(rules),
         _posterior=posterior,

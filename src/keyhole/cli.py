@@ -65,7 +65,7 @@ def group() -> None:
     keyhole assess FILE --keys AGE,SEX,MARST --population 953076
 
     Exit status: 0 done; 1 bad input; 2 wrong usage; 3 done, but the chains have not converged;
-    4 done, but a --fail-above limit is exceeded; 130 stopped by the user (--resume continues).
+    4 done, but a limit of --fail-above or --policy is not met; 130 stopped by the user (--resume continues).
     """
 
 

@@ -4,7 +4,7 @@ A field of a block that is declared with a default is absent where it does not a
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -27,12 +27,27 @@ from keyhole.errors import SettingsError
 from keyhole.readable import ReadableModel
 from keyhole.risk import Diagnosis, Fit, Measure, Risk, SelfCheck
 from keyhole.risk.advice import Grade, Verdict, describe_cautions
+from keyhole.risk.all_records import (
+    MISSING,
+    USUAL,
+    AllRecords,
+    CellRisks,
+    Points,
+    RecordRisk,
+    evaluate_cells,
+    find_record_risk,
+    prepare_cells,
+    summarise_records,
+    take_uniques,
+)
 from keyhole.risk.attribution import Attribution, Threshold, attribute_risk, describe_thresholds, rank_uniques
 from keyhole.risk.households import Households, find_household_risk
+from keyhole.risk.policies import Chances, Policy, PolicyVerdict, judge
 from keyhole.risk.quick import Answer
 from keyhole.risk.release import Posterior
 from keyhole.risk.stacking import Stacking
 from keyhole.sampling import Trace
+from keyhole.sampling.events import leave_out
 from keyhole.settings import Settings
 from keyhole.words import enumerate_words
 from keyhole.zeros import Zeros
@@ -193,7 +208,10 @@ class QuickBlock(ReadableModel):
 
 
 class Summary(ReadableModel):
-    """The numbers of a run, in the order of summary.json. docs/results.md explains every field."""
+    """The numbers of a run, in the order of summary.json. docs/results.md explains every field.
+
+    all_records_missing: why `all_records` is null, if it is.
+    """
 
     version: str
     settings: SettingsBlock
@@ -203,6 +221,9 @@ class Summary(ReadableModel):
     model: ModelBlock
     tau1: Measure
     tau2: Measure
+    all_records: AllRecords | None = None
+    all_records_missing: str = ""
+    policies: list[PolicyVerdict] = Field(default_factory=list)
     convergence: ConvergenceBlock
     quick: QuickBlock | None = None
     fit: Fit | None
@@ -235,7 +256,11 @@ class Design:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Blocks of the summary; unique_columns, record_columns: of records.csv, for uniques and for records."""
+    """Blocks of the summary; unique_columns, record_columns: of records.csv, for uniques and for records.
+
+    record_risk: the risk of every record, and cell_risks, the draws that it is from; None if missing answers leave it
+    open.
+    """
 
     design: DesignBlock
     attribution: Attribution
@@ -243,6 +268,9 @@ class Explanation:
     weights: Weights | None
     households: Households | None
     comparators: list[Comparator] | None
+    all_records: AllRecords | None = None
+    record_risk: RecordRisk | None = None
+    cell_risks: CellRisks | None = None
     unique_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
     record_columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -255,10 +283,11 @@ def explain_risk(
     design: Design,
     summed: bool,
     strata: Strata | None = None,
+    points: Points = USUAL,
 ) -> Explanation:
     """Say which variables, categories and records carry the risk; summed: the population is the sum of weights.
 
-    strata: also if there is only one, unlike those of the posterior.
+    strata: also if there is only one, unlike those of the posterior; points: what is counted over all records.
     """
     used = posterior.microdata.row_used
     columns: dict[str, NDArray[Any]] = {}
@@ -276,6 +305,10 @@ def explain_risk(
         _, household = np.unique(design.columns.household[used], return_inverse=True)
         members = household.reshape(-1).astype(np.int64)
         households, columns = find_household_risk(design.household, members, counts.unique_record, risk, trace)
+    records, found = None, measure_all_records(posterior, points)
+    if found is not None:
+        records = find_record_risk(found, posterior.n_unseen, risk.tau1.pooled)
+        records = take_uniques(records, risk, counts.unique_record)
     return Explanation(
         describe_design(strata),
         attribute_risk(posterior, counts.unique_record, risk, trace),
@@ -283,9 +316,34 @@ def explain_risk(
         weights_block,
         households,
         comparators,
+        None
+        if found is None or records is None
+        else summarise_records(found, records, posterior.n_unseen, posterior.grade, risk.tau1),
+        records,
+        found,
         unique_columns={"rank": rank_uniques(risk)},
         record_columns=columns,
     )
+
+
+def judge_risk(
+    policies: Sequence[Policy], risk: Risk, trace: Trace | None, explained: Explanation, records: int
+) -> list[PolicyVerdict]:
+    """Judge the risk by policies."""
+    numbers = {
+        "tau1": risk.tau1,
+        "tau2": risk.tau2,
+        "input": {"used": records},
+        "all_records": explained.all_records,
+    }
+    tau1, tau2 = (risk.tau1.mean, risk.tau2.mean) if trace is None else (trace.laws["tau1"], trace.laws["tau2"])
+    return judge(policies, numbers, Chances(tau1, tau2, records, explained.cell_risks, risk.tau1.pooled))
+
+
+def measure_all_records(posterior: Posterior, points: Points) -> CellRisks | None:
+    """Evaluate the cells of all records as they are."""
+    table = prepare_cells(posterior, leave_out(posterior.microdata.levels, None))
+    return None if table is None else evaluate_cells(posterior, table, points)
 
 
 def describe_design(strata: Strata | None) -> DesignBlock:
@@ -323,6 +381,8 @@ MOST_RULES = 100
 """Most rules written out in words."""
 
 RISKS = ("r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
+ALL_RISKS = {"risk": "r2", "risk_low": "r2_low", "risk_high": "r2_high"}
+"""The columns with the risk of every record, and those that they equal for sample uniques."""
 
 
 def describe_input(
@@ -436,6 +496,7 @@ def make_summary(
     self_check: SelfCheck | None,
     explained: Explanation,
     seconds: dict[str, float],
+    policies: list[PolicyVerdict],
 ) -> Summary:
     return Summary(
         version=__version__,
@@ -446,6 +507,9 @@ def make_summary(
         model=describe_model(settings, answer),
         tau1=risk.tau1,
         tau2=risk.tau2,
+        all_records=explained.all_records,
+        **({} if explained.all_records is not None else {"all_records_missing": MISSING}),
+        policies=policies,
         convergence=describe_convergence(diagnosis, settings, None if answer is None else answer.trace),
         quick=describe_quick(answer),
         fit=fit,
@@ -467,8 +531,9 @@ def make_records(
     unique_columns: Mapping[str, NDArray[Any]],
     record_columns: Mapping[str, NDArray[Any]],
     with_keys: bool = False,
+    record_risk: RecordRisk | None = None,
 ) -> pl.LazyFrame:
-    """One row per input row, in order; risk only where a record is alone in its cell. Further columns come last.
+    """One row per input row, in order; r1 and r2 only where a record is alone in its cell. Further columns come last.
 
     Risks are by distinct cell and join the rows when the table is written or collected, so that a table of many rows
     never has to be in memory.
@@ -483,6 +548,12 @@ def make_records(
     }
     for name in RISKS:
         by_cell[name] = _spread(np.asarray(getattr(risk, name), dtype=np.float64), unique_cell, counts.distinct)
+    for name, own in ALL_RISKS.items():
+        by_cell[name] = by_cell[own]
+        if record_risk is not None:
+            values = np.zeros(counts.distinct)
+            values[counts.cell] = getattr(record_risk, name.replace("risk_", ""))[record_risk.cell]
+            by_cell[name] = pl.Series(values)
     for name, values in unique_columns.items():
         by_cell[name] = _spread(values, unique_cell, counts.distinct)
     keys = decode_keys(microdata) if with_keys else {}
@@ -499,6 +570,7 @@ def make_records(
         "cell_count",
         pl.col("sample_unique").fill_null(0),
         *RISKS,
+        *ALL_RISKS,
         *by_row,
         *unique_columns,
         *keys,
@@ -517,7 +589,7 @@ def decode_keys(microdata: Microdata) -> dict[str, pl.Series]:
 def refuse_taken_names(microdata: Microdata) -> None:
     """Refuse keys that have the name of a column of records.csv."""
     households = [f"household_{name}" for name in RISKS]
-    taken = {"row", "cell", "used", "cell_count", "sample_unique", "rank", *RISKS, *households}
+    taken = {"row", "cell", "used", "cell_count", "sample_unique", "rank", *RISKS, *ALL_RISKS, *households}
     for variable in microdata.variables:
         if variable.name in taken:
             raise SettingsError(

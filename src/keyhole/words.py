@@ -22,10 +22,11 @@ OPTIONS = frozenset((
     "accept", "allocation", "allow_identifier", "band", "chains", "codebook", "config", "count", "count_cells",
     "csv", "data", "drop", "drop_contradictions", "estimator", "estimators", "fail_above", "false_discovery",
     "fraction", "household", "ignore_strata", "internal", "json", "keep_data", "keys", "levels", "max_sweeps",
-    "mc_draws", "merge", "missing", "model", "na", "order", "ordered", "out", "overwrite", "population",
-    "possible", "prior", "profiles", "query", "quick", "quiet", "raw_labels", "replicates", "resume", "sample",
-    "sample_size", "scheduler", "seed", "self_check", "strata", "strata_sizes", "target_ess", "time_limit",
-    "title", "unordered", "url", "user_missing", "weight", "weight_classes", "with_keys", "workers", "zeros",
+    "mc_draws", "merge", "missing", "model", "na", "order", "ordered", "out", "overwrite", "policy",
+    "population", "possible", "prior", "profiles", "query", "quick", "quiet", "raw_labels", "replicates",
+    "resume", "sample", "sample_size", "scheduler", "seed", "self_check", "strata", "strata_sizes",
+    "target_ess", "time_limit", "title", "unordered", "url", "user_missing", "weight", "weight_classes",
+    "with_keys", "workers", "zeros",
 ))  # fmt: skip
 """Names of the options of all commands. Listed here because importing the commands is slow."""
 

@@ -15,6 +15,7 @@ import keyhole
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
+    "docs/policies.md",
     "docs/results.md",
     "docs/tutorial.md",
     pytest.param("docs/running.md", marks=pytest.mark.long),

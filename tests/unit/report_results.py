@@ -43,6 +43,7 @@ class Observed:
     above: tuple[int, ...] = (3, 24, 58, 91)
     bands: tuple[int, ...] = (315, 47, 41, 25, 47, 28)
     missing: int = 4
+    risky: tuple[int, ...] = (702, 498, 73)
 
 
 def interval(mean: float) -> dict[str, Any]:
@@ -136,6 +137,35 @@ def make_summary(
         "model": {"name": "hdp", "prior": "adaptive", "estimator": "exact", "profiles": interval(18.6)},
         "tau1": measure(41.2),
         "tau2": measure(99.6),
+        "all_records": {
+            "expected_matches": interval(188.4),
+            "max_risk": 0.871,
+            "mean_risk": 0.1887,
+            "above": dict(zip(("0.05", "0.09", "0.2"), seen.risky, strict=True)),
+            "k": {"2": interval(41.2), "3": interval(77.7), "11": interval(312.9)},
+            "largest": {"mean": 0.934, "interval": [0.812, 0.991]},
+            "exceeding": {"0.09": interval(495.5)},
+            "cells": 641,
+            "bounded": 0,
+            "draws": 100,
+            "message": "",
+        },
+        "policies": [
+            {
+                "name": "ours",
+                "title": "Our own",
+                "measure": "all.max",
+                "upper": True,
+                "limit": 0.2,
+                "value": 0.991,
+                "probability": 0.0,
+                "met": False,
+                "words": "does not meet the limit of ours (largest risk of a record at most 0.2, by the upper end of "
+                "the interval); that it is met has probability below 0.01",
+                "source": "Handbook, p. 3",
+                "note": "",
+            }
+        ],
         "convergence": {
             "converged": converged,
             "grade": "converged" if converged else "not converged",

@@ -5,9 +5,12 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import binom
 
+import keyhole
+from keyhole.errors import SettingsError
 from keyhole.risk import all_records
 from keyhole.risk.all_records import (
     Points,
@@ -237,3 +240,77 @@ def test_missing_answers_left_to_the_model_have_no_answer(rng, tmp_path):
     posterior = replace(posterior, microdata=replace(posterior.microdata, cells=cells))
     assert prepare_cells(posterior, leave_out(LEVELS, None)) is None
     assert "missing" in all_records.MISSING
+
+
+# ---- in a run ----
+
+QUICK = {"model": "classes", "max_sweeps": 80, "chains": 2, "seed": 3}
+QUIET = pytest.mark.filterwarnings("ignore::keyhole.NotConvergedWarning")
+
+
+def make_frame(rows=200):
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame({name: rng.integers(0, size, rows) for name, size in zip("ABCD", (3, 5, 4, 6), strict=True)})
+    return frame.with_columns(R=pl.Series(np.where(np.arange(rows) % 3, "north", "south")))
+
+
+SIZES = pl.DataFrame({"R": ["north", "south"], "N": [1_200, 800]})
+DESIGNS = {
+    "simple": {"population": 2_000},
+    "strata": {"strata": "R", "strata_sizes": SIZES},
+    "rules": {"population": 2_000, "zeros": "A == 0 and B == 1", "drop_contradictions": True},
+    "hdp": {"population": 2_000, "model": "hdp", "max_sweeps": 60},
+}
+
+
+@QUIET
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_columns_of_a_run_and_its_summary_agree(design):
+    options = QUICK | DESIGNS[design]
+    if "zeros" in options:
+        options["zeros"] = [options["zeros"]]
+    found = keyhole.assess(make_frame(), list("ABCD"), **options)
+    block, records = found.summary.all_records, found.records.filter(pl.col("used") == 1)
+    unique = records.filter(pl.col("sample_unique") == 1)
+    assert len(unique) == found.summary.input.sample_uniques > 0
+    for end in ("", "_low", "_high"):
+        assert unique[f"risk{end}"].to_list() == unique[f"r2{end}"].to_list()
+    risk = records["risk"].to_numpy()
+    assert (risk <= 1.0 / records["cell_count"].to_numpy() + 1e-9).all()
+    assert (records["risk_low"].to_numpy() <= risk + 1e-9).all()
+    assert (risk <= records["risk_high"].to_numpy() + 1e-9).all()
+    assert block.max_risk == risk.max()
+    assert block.mean_risk == pytest.approx(risk.mean())
+    assert block.expected_matches.mean == pytest.approx(risk.sum())
+    assert block.above == {f"{x:g}": int((risk > x).sum()) for x in all_records.ABOVE}
+    assert block.expected_matches.interval[0] < block.expected_matches.mean < block.expected_matches.interval[1]
+    # Nobody but the record itself: alone in the sample and in the population.
+    assert (block.k["2"].mean, block.k["2"].interval) == (found.tau1.mean, found.tau1.interval)
+    means = [block.k[f"{k}"].mean for k in all_records.K]
+    assert means == sorted(means)
+    assert block.largest.mean >= block.max_risk - 0.05
+
+
+@QUIET
+def test_threads_change_no_number(tmp_path):
+    one, two = (keyhole.assess(make_frame(), list("ABCD"), population=2_000, workers=x, **QUICK) for x in (1, 3))
+    assert one.summary.all_records == two.summary.all_records
+    assert one.records.equals(two.records)
+    one.save(tmp_path / "r")
+    again = keyhole.load(tmp_path / "r")
+    assert again.summary.all_records == one.summary.all_records
+    assert again.records["risk"].to_list() == one.records["risk"].to_list()
+
+
+@QUIET
+def test_a_run_with_missing_answers_says_why_there_is_no_risk_of_every_record():
+    frame = make_frame().with_columns(pl.when(pl.int_range(200) % 9 > 0).then(pl.col("C")).alias("C"))
+    found = keyhole.assess(frame, list("ABCD"), population=2_000, missing="model", **QUICK)
+    assert found.summary.all_records is None
+    assert found.summary.all_records_missing == all_records.MISSING
+    alone = found.records["sample_unique"] == 1
+    assert found.records["risk"].is_null().to_list() == (~alone).to_list()
+    with pytest.raises(SettingsError, match=r"all\.max needs the risk of every record"):
+        keyhole.assess(frame, list("ABCD"), population=2_000, missing="model", policy="ema-0070", **QUICK)
+    full = keyhole.assess(make_frame(), list("ABCD"), population=2_000, missing="model", **QUICK)
+    assert full.summary.all_records is not None

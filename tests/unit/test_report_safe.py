@@ -74,7 +74,7 @@ def random_observed(rng: np.random.Generator) -> Observed:
     rows, distinct, doubles, triples, left_out, households, with_unique, half = some(8)
     return Observed(
         used + rows, used, sum(bands), distinct, doubles, triples, left_out, households, with_unique, half,
-        some(3), some(2), tuple(sorted(some(4))), bands, some(1)[0],
+        some(3), some(2), tuple(sorted(some(4))), bands, some(1)[0], tuple(sorted(some(3), reverse=True)),
     )  # fmt: skip
 
 

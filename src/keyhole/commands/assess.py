@@ -43,7 +43,17 @@ GATE_CROSSED = 4
 )
 @add(*flags.DATABASE, *flags.CELLS)
 @click.option(
-    "--fail-above", multiple=True, metavar="tau1=5", help="Exit with 4 if tau1 (tau2, tau1.upper) exceeds this limit."
+    "--fail-above",
+    multiple=True,
+    metavar="tau1=5",
+    help="Exit with 4 if tau1 (tau2, tau1.upper, all.max, ...) exceeds this limit. May be repeated.",
+)
+@click.option(
+    "--policy",
+    multiple=True,
+    metavar="NAME",
+    help="Say whether the limit of this policy is met, and exit with 4 if not: a name (docs/policies.md) or a YAML "
+    "file. May be repeated.",
 )
 @add(CONFIG, settings_flags(), flags.JSON, flags.QUIET)
 def command(
@@ -52,6 +62,7 @@ def command(
     out: Path | None,
     accept: str | None,
     fail_above: tuple[str, ...],
+    policy: tuple[str, ...],
     resume: bool,
     overwrite: bool,
     as_json: bool,
@@ -89,9 +100,11 @@ def command(
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.results.restored import KEYS
     from keyhole.risk.limits import exceeded, parse_limits
+    from keyhole.risk.policies import find_policies
     from keyhole.sampling.workers import stoppable
 
-    limits = parse_limits(fail_above, "fail-above")
+    gates = parse_limits(fail_above, "fail-above")
+    find_policies(policy)
     # Before the folder is refused: whoever makes room for a run should not learn then that it was asked wrongly.
     if isinstance(source, Path):
         refuse_unreadable(source)
@@ -107,6 +120,7 @@ def command(
                 checkpoint=folder / CHECKPOINT,
                 resume=resume,
                 overwrite=overwrite,
+                policy=[*policy, *(gate.text for gate in gates)],
                 **given({**options, "population": population, "fraction": fraction}),
             )
         assessment.manifest["asked"]["out"] = str(folder)
@@ -122,7 +136,9 @@ def command(
     for check, title in CHECKS.items():
         if summary[check] is not None and not summary[check]["ok"]:
             print_note(summary[check]["message"] if unseen else f"{title}: not passed, see the table.")
-    over = exceeded(limits, summary)
+    over = exceeded(gates, summary)
+    judged = assessment.summary.policies
+    unmet = [found.words for found in judged[: len(judged) - len(gates)] if not found.met]
     if options["keep_data"]:
         print_note(
             f"{folder / KEYS} holds the keys of all records (`keep_data`): treat the folder like the data, and delete "
@@ -130,11 +146,13 @@ def command(
         )
     if over:
         print_note(f"--fail-above: {'; '.join(over)}.")
+    for words in unmet:
+        print_note(f"--policy: the file {words}.")
     if not assessment.converged:
         message = assessment.diagnosis.message
         print_note(message if unseen else f"{assessment.grade.upper()}: see Convergence in the table.")
         if summary["convergence"].get("stopped") == "time" and (folder / CHECKPOINT).is_dir():
             print_note("the same command with `resume` continues this run.")
-    if over:
+    if over or unmet:
         return GATE_CROSSED
     return 0 if assessment.converged or assessment.grade == accept else NOT_CONVERGED

@@ -26,6 +26,7 @@ from keyhole.words import (
 
 if TYPE_CHECKING:
     from keyhole.data.design import Weights
+    from keyhole.diagnostics.laws import Estimate
     from keyhole.risk import Measure
     from keyhole.risk.households import Households
     from keyhole.summary import (
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 SHORT = 28
 GAP = 3  # spaces between the columns of a table
 SHOWN_VARIABLES = 4
+SHOWN_RISKS = ("0.09", "0.2")
+SHOWN_K = ("3", "11")
 ENVELOPE = (
     "NOT CONVERGED: no single estimate can be given yet. The ranges run from the smallest lower to the largest upper "
     "95 % limit of any chain."
@@ -112,7 +115,7 @@ def print_table(header: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> Non
 
 def print_summary(summary: "Summary", folder: Path | None = None) -> None:
     """Print the answer as a sentence, then how it was found."""
-    for sentence in sentences(summary):
+    for sentence in [*sentences(summary), *describe_policies(summary)]:
         print_text(sentence)
     click.echo()
     print_table(("", ""), rows(summary, folder))
@@ -147,6 +150,11 @@ def sentences(summary: "Summary") -> list[str]:
     ]
 
 
+def describe_policies(summary: "Summary") -> list[str]:
+    """Say which policies are met."""
+    return [f"The file {found.words}." for found in summary.policies]
+
+
 def about(measure: "Measure") -> str:
     """Return the point estimate with its interval."""
     interval = interval_words(measure.interval)
@@ -155,6 +163,11 @@ def about(measure: "Measure") -> str:
     if expects_none(measure.mean, measure.mcse, measure.interval):
         return NONE
     return f"about {rounded(measure.mean, measure.mcse)} ({100 * measure.level:.0f} % interval {interval})"
+
+
+def range_words(estimate: "Estimate") -> str:
+    """Return the interval alone, as chains that disagree have no single estimate."""
+    return interval_words(estimate.interval)
 
 
 def describe_error(measure: "Measure") -> str:
@@ -184,6 +197,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         ("Alone in the sample", f"{source.sample_uniques:,}"),
         ("Alone in the population", f"tau1 = {about(summary.tau1)}{describe_error(summary.tau1)}"),
         ("Correct matches expected", f"tau2 = {about(summary.tau2)}{describe_error(summary.tau2)}"),
+        ("Every record", _all_records(summary)),
     ]
     if source.sample_uniques:
         found += [("Contribution to tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
@@ -215,6 +229,24 @@ def _records(source: "InputBlock") -> str:
     if source.count:
         return f"{source.used:,} in a table of {source.rows:,} rows (counted by {source.count})"
     return f"{source.used:,} of {source.rows:,} rows"
+
+
+def _all_records(summary: "Summary") -> str:
+    """Say what somebody who tries every record would find, and how many records have a large risk."""
+    block = summary.all_records
+    if block is None:
+        return summary.all_records_missing
+    pooled = summary.tau1.pooled
+    matches, largest = (
+        (with_interval if pooled else range_words)(found) for found in (block.expected_matches, block.largest)
+    )
+    over = ", ".join(f"{block.above[x]:,} above {x}" for x in SHOWN_RISKS)
+    few = ", ".join(f"{(with_interval if pooled else range_words)(block.k[k])} fewer than {k}" for k in SHOWN_K)
+    text = (
+        f"{matches} correct matches expected if all are tried; the largest risk is {largest}; records with a risk "
+        f"{over}; records whose keys so few people have: {few}"
+    )
+    return f"{text}. {block.message}" if block.message else text
 
 
 def _variables(summary: "Summary") -> str:

@@ -15,8 +15,10 @@ from keyhole.report.headline import make_verdict
 from keyhole.report.pictures import count_bands, draw_distributions, list_riskiest
 from keyhole.report.sections import (
     describe_comparators,
+    describe_every_record,
     describe_households,
     describe_impossible,
+    describe_policies,
     describe_source,
     describe_thresholds,
     describe_variables,
@@ -45,6 +47,8 @@ TERMS = {
     "records": {
         "r1": "the probability that a record alone in the sample is alone in the population. Their sum is tau1.",
         "r2": "the probability that a match of this record with a person is right. Their sum is tau2.",
+        "risk": "the same for every record, also for those that share their keys with others in the file: the expected "
+        "value of 1 divided by the number of people with these keys.",
     },
     "variables": {
         "without it": "the estimate by the same model for the file without this variable.",
@@ -120,6 +124,10 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         distributions=draw_distributions(summary, tau, level) if sampled else (),
         bands=count_bands(result.uniques, rule),
         thresholds=thresholds,
+        every=describe_every_record(
+            blocks.get("all_records"), str(summary.get("all_records_missing", "")), kind, rule, pooled
+        ),
+        policies=describe_policies(blocks.get("policies")),
         households=describe_households(blocks.get("households"), rule),
         variables=variables,
         check=check,

@@ -145,6 +145,24 @@ class Threshold:
 
 
 @dataclass(frozen=True)
+class PolicyRow:
+    """Whether the limit of a policy is met, in words, and where its number is from."""
+
+    met: bool
+    sentence: str
+    source: str
+
+
+@dataclass(frozen=True)
+class EveryRecord:
+    """The risk of every record: estimates by what they are of, and how many records have a risk above a number."""
+
+    estimates: tuple[tuple[str, str], ...]
+    above: tuple[tuple[str, Count], ...]
+    note: str
+
+
+@dataclass(frozen=True)
 class Category:
     """The risk of the sample uniques of one category (internal reports only)."""
 
@@ -304,6 +322,8 @@ class Content:
     distributions: tuple[Distribution, ...]
     bands: tuple[RiskBand, ...]
     thresholds: tuple[Threshold, ...]
+    every: EveryRecord
+    policies: tuple[PolicyRow, ...]
     households: str | None
     variables: tuple[VariableRisk, ...]
     check: ModelCheck | None

@@ -14,8 +14,10 @@ from keyhole.report.content import (
     Comparator,
     Count,
     Estimate,
+    EveryRecord,
     Impossible,
     Kind,
+    PolicyRow,
     Rule,
     Source,
     Threshold,
@@ -142,6 +144,43 @@ def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> t
         tau1, tau2 = (float(item[f"{tau}_after"]) if shown else None for tau in ("tau1", "tau2"))
         found.append(Threshold(item["above"], records, tau1, tau2))
     return tuple(found)
+
+
+NO_BOUNDS = (
+    "Not shown: there are too many different combinations of keys to evaluate all of them, and bounds for the others "
+    "are counts of records."
+)
+
+
+def describe_every_record(block: Block | None, missing: str, kind: Kind, rule: Rule, pooled: bool) -> EveryRecord:
+    """Describe the risk of every record. A safe report shows nothing of a single record, such as the largest risk.
+
+    It shows no bound either, which is a count.
+    """
+    if not block or (kind == "safe" and block["bounded"]):
+        return EveryRecord((), (), message(missing) if not block else NO_BOUNDS)
+    named = [("correct matches expected if all records are tried", block["expected_matches"])]
+    if kind == "internal":
+        named.append(("the largest risk of a record", block["largest"]))
+    named += [(f"records with fewer than {k} people of their keys", found) for k, found in block["k"].items()]
+    mean = ("mean risk of all records", two_digits(block["mean_risk"]))
+    return EveryRecord(
+        estimates=(*((name, estimate(found, pooled).text) for name, found in named), *([mean] if pooled else ())),
+        above=tuple((percent(float(x)), rule(count)) for x, count in block["above"].items()) if pooled else (),
+        note=message(block["message"]),
+    )
+
+
+def describe_policies(items: Any) -> tuple[PolicyRow, ...]:
+    """Describe the verdicts of policies. What is judged is not shown: it may be the risk of a single record."""
+    return tuple(
+        PolicyRow(
+            bool(item["met"]),
+            clean_name(f"The file {item['words']}."),
+            clean_name(". ".join(part.rstrip(".") for part in (item["title"], item["source"], item["note"]) if part)),
+        )
+        for item in items or ()
+    )
 
 
 def _far_apart(records: int | None, last: int, whole: int | None) -> bool:

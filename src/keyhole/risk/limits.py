@@ -46,7 +46,7 @@ EXAMPLES = (
 
 _NUMBER = r"[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(
-    rf"\s*(tau[12](?:\.share)?|all\.(?:max|mean|matches)|(all\.above)\.(0?\.[0-9]+)|(all\.k)\.([0-9]+))"
+    rf"\s*(tau[12](?:\.share)?|all\.(?:max|mean|matches)|(all\.above)\.(0?\.[0-9]{{1,6}})|(all\.k)\.([0-9]{{1,3}}))"
     rf"(?:\.(mean|upper))?\s*=\s*({_NUMBER})\s*"
 )
 
@@ -73,7 +73,9 @@ class Limit:
     @property
     def text(self) -> str:
         """The limit as `parse_limit` reads it."""
-        return f"{self.name}{'.upper' if self.upper else ''}={self.threshold:g}"
+        short = f"{self.threshold:g}"
+        number = short if float(short) == self.threshold else repr(self.threshold)
+        return f"{self.name}{'.upper' if self.upper else ''}={number}"
 
     @property
     def needs_all_records(self) -> bool:

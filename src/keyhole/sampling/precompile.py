@@ -20,6 +20,7 @@ from keyhole.kernels.base import draw_base_distribution, draw_row_layouts
 from keyhole.kernels.cells import make_cell_work
 from keyhole.kernels.concentrations import draw_concentrations
 from keyhole.kernels.labels import draw_labels
+from keyhole.kernels.records import fill_count_law, measure_records
 from keyhole.kernels.seats import draw_seats
 from keyhole.kernels.state import Records, no_rules
 from keyhole.kernels.weights import draw_weight_concentration
@@ -103,6 +104,14 @@ def draw_example_people() -> None:
     fill_people(np.random.default_rng(0), draw, np.array([0, 2, 4]), no_rules(), make_cell_work(1, 1), out)
 
 
+def measure_example_records() -> None:
+    """Measure the risk of all records of a cell of two, as after a run."""
+    two, one, zero = np.full(1, 2), np.full(1, 0.5), np.zeros(1, np.int64)
+    people, match, below, spread = np.full(1, 4), np.zeros(1), np.zeros((1, 1)), np.zeros(1)
+    measure_records(two, one, np.arange(2), zero, people, two, match, below, spread)
+    fill_count_law(two, one, 1.0, np.zeros(3))
+
+
 def precompile(estimators: Sequence[str] = ("exact",), strata: bool = False) -> None:
     """Run these estimators on four records, so that all they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
@@ -115,6 +124,7 @@ def precompile(estimators: Sequence[str] = ("exact",), strata: bool = False) -> 
         if strata:
             advance_example_strata()
         draw_example_people()
+        measure_example_records()
 
 
 if __name__ == "__main__":
