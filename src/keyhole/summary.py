@@ -40,7 +40,15 @@ from keyhole.risk.all_records import (
     summarise_records,
     take_uniques,
 )
-from keyhole.risk.attribution import Attribution, Threshold, attribute_risk, describe_thresholds, rank_uniques
+from keyhole.risk.attribution import (
+    Attribution,
+    Threshold,
+    attribute_risk,
+    describe_thresholds,
+    leave_each_out,
+    rank_uniques,
+)
+from keyhole.risk.helps import Help, find_helps
 from keyhole.risk.households import Households, find_household_risk
 from keyhole.risk.policies import Chances, Policy, PolicyVerdict, judge
 from keyhole.risk.quick import Answer
@@ -230,6 +238,7 @@ class Summary(ReadableModel):
     self_check: SelfCheck | None
     seconds: dict[str, float]
     attribution: Attribution
+    helps: list[Help] = Field(default_factory=list)
     thresholds: list[Threshold]
     weights: Weights | None
     households: Households | None
@@ -264,6 +273,7 @@ class Explanation:
 
     design: DesignBlock
     attribution: Attribution
+    helps: list[Help]
     thresholds: list[Threshold]
     weights: Weights | None
     households: Households | None
@@ -305,13 +315,15 @@ def explain_risk(
         _, household = np.unique(design.columns.household[used], return_inverse=True)
         members = household.reshape(-1).astype(np.int64)
         households, columns = find_household_risk(design.household, members, counts.unique_record, risk, trace)
+    without = leave_each_out(posterior, trace)
     records, found = None, measure_all_records(posterior, points)
     if found is not None:
         records = find_record_risk(found, posterior.n_unseen, risk.tau1.pooled)
         records = take_uniques(records, risk, counts.unique_record)
     return Explanation(
         describe_design(strata),
-        attribute_risk(posterior, counts.unique_record, risk, trace),
+        attribute_risk(posterior, counts.unique_record, risk, without),
+        find_helps(posterior, without.full, without.each, without.draws),
         describe_thresholds(risk),
         weights_block,
         households,
@@ -516,6 +528,7 @@ def make_summary(
         self_check=self_check,
         seconds=seconds,
         attribution=explained.attribution,
+        helps=explained.helps,
         thresholds=explained.thresholds,
         weights=explained.weights,
         households=explained.households,

@@ -131,8 +131,9 @@ def test_pictures_load_nothing():
 
 
 def names(content: object) -> set[str]:
-    """All names in a summary, but those of variables and of options, which their own pages explain."""
+    """All names in a summary, but those of variables and of options, which their own pages explain, and numbers."""
     if isinstance(content, dict):
+        content = {name: value for name, value in content.items() if not name.replace(".", "").isdecimal()}
         inside = (names(value) for name, value in content.items() if name not in ("settings", "levels", "libraries"))
         return set(content).union(*inside)
     return set().union(*map(names, content)) if isinstance(content, list) else set()

@@ -118,7 +118,8 @@ def test_the_attribution_has_the_envelope_over_chains(run, rng):
         r = np.full(run.summary["input"]["sample_uniques"], 0.1)
         unique = np.flatnonzero(run.records["sample_unique"].to_numpy())
         steps = SimpleNamespace(sweeps=60, thin=3, starts=(1, 5))
-        found = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), steps)
+        without = attribution.leave_each_out(posterior, steps)
+        found = attribution.attribute_risk(posterior, unique, replace(risk, r1=r, r2=r), without)
         assert found.draws >= min(attribution.FEWEST_DRAWS, int(np.prod(posterior.available)))
         told[grade] = found.variables
     for agree, apart in zip(told["converged"], told["not converged"], strict=True):

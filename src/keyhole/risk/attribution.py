@@ -9,7 +9,15 @@ from keyhole.diagnostics.laws import Estimate
 from keyhole.kernels.state import Integers
 from keyhole.readable import Readable
 from keyhole.risk.measures import Measure, Risk
-from keyhole.risk.release import Posterior, Release, estimate_work, evaluate_release, prepare_release, spread_draws
+from keyhole.risk.release import (
+    Posterior,
+    Release,
+    ReleaseRisk,
+    estimate_work,
+    evaluate_release,
+    prepare_release,
+    spread_draws,
+)
 from keyhole.sampling import Trace
 from keyhole.sampling.costs import sweep_cost
 from keyhole.sampling.events import leave_out
@@ -67,16 +75,29 @@ class Threshold(Readable):
     tau2_after: float
 
 
-def attribute_risk(posterior: Posterior, unique_record: Integers, risk: Risk, trace: Trace | None) -> Attribution:
-    """Leave each variable out in turn: the risk without it, and the shares of its categories."""
+@dataclass(frozen=True)
+class Without:
+    """The risk as it is, and without each key, on the stored draws of these numbers."""
+
+    draws: list[int]
+    full: ReleaseRisk
+    each: tuple[ReleaseRisk, ...]
+
+
+def leave_each_out(posterior: Posterior, trace: Trace | None) -> Without:
+    """Leave each variable out in turn."""
     levels = posterior.microdata.levels
     whole = prepare_release(posterior, leave_out(levels, None))
     releases = [prepare_release(posterior, leave_out(levels, j)) for j in range(len(levels))]
     draws = choose_draws(posterior, whole, releases, trace)
     full = evaluate_release(posterior, whole, draws)
-    shares = []
-    for j, variable in enumerate(posterior.microdata.variables):
-        without = evaluate_release(posterior, releases[j], draws)
+    return Without(draws, full, tuple(evaluate_release(posterior, release, draws) for release in releases))
+
+
+def attribute_risk(posterior: Posterior, unique_record: Integers, risk: Risk, found: Without) -> Attribution:
+    """Return the risk without each variable, and the shares of its categories."""
+    full, shares = found.full, []
+    for variable, without, j in zip(posterior.microdata.variables, found.each, range(len(found.each)), strict=True):
         code = posterior.microdata.cells[posterior.microdata.cell[unique_record], j]
         labels = variable.labels or (None,) * len(variable.categories)
         has = [code == x for x in range(len(variable.categories))]
@@ -94,7 +115,7 @@ def attribute_risk(posterior: Posterior, unique_record: Integers, risk: Risk, tr
                 ),
             )
         )
-    return Attribution(len(draws), tuple(shares))
+    return Attribution(len(found.draws), tuple(shares))
 
 
 def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Release], trace: Trace | None) -> list[int]:

@@ -252,8 +252,8 @@ def read_policies(path: Path) -> list[Policy]:
 
 def _parse(text: str, where: str) -> list[Policy]:
     try:
-        # Every scalar stays the text that was written; aliases cannot repeat content without end.
-        node = yaml.load(text, Loader=yaml.BaseLoader)
+        # Every scalar stays the text that was written.
+        node = yaml.BaseLoader(text).get_single_data()
     except (yaml.YAMLError, RecursionError, ValueError):
         raise SettingsError(f"{where} is not YAML: check indents, quotes and brackets.") from None
     entries = node if isinstance(node, list) else [node]
