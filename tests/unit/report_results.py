@@ -221,6 +221,10 @@ def make_summary(
             "distinct_cells": {**check(seen.distinct_cells, 655.0, 700.0), "ok": False},
             "two_way": {"outside": 1, "total": 3, "worst": list(keys[:2]), "ok": True},
             "ok": True,
+            "verdict": "fits",
+            "exceptions": (),
+            "without": (),
+            "sentence": "the model fits the file",
             "message": f"The model expects 480 to 541 records alone; the file has {seen.sample_uniques}.",
         },
         "self_check": {

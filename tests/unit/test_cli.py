@@ -530,7 +530,8 @@ def test_one_record_alone_and_nobody_expected(run, tmp_path):
     (tmp_path / "x.csv").write_text("A,B\n" + "".join(f"{i % 2},{i % 3}\n" for i in range(600)) + "0,3\n")
     call = ("assess", "x.csv", "--keys", "A,B", "--population", "1000000", "--quick")
     text = " ".join(run(*call).out.split())
-    assert "Of 1 record that is alone in the sample, none is expected to be alone in the population." in text
+    sentence = "Of 1 record that is alone in the sample, none is expected to be alone in the population, and the model "
+    assert f"{sentence}fits the file." in text
     assert "tau1 = none expected" in text
 
 

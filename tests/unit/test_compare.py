@@ -7,9 +7,10 @@ import re
 import polars as pl
 import pytest
 
+import keyhole
 from keyhole.classical.catalogue import Guess
 from keyhole.cli import main
-from keyhole.errors import SettingsError
+from keyhole.errors import NotConvergedWarning, SettingsError
 from keyhole.evaluation.comparison import (
     ESTIMATORS,
     Outcome,
@@ -262,3 +263,66 @@ def test_events_of_our_models_are_passed_on(tmp_path):
     events = []
     run_estimators(given, ["mixed-5", "pitman"], None, events.append, max_sweeps=40, chains=2)
     assert any(isinstance(event, Progress) for event in events)
+
+
+def test_strata_are_for_our_models_and_the_others_say_so(tmp_path, run):
+    rows = DATA.splitlines()
+    (tmp_path / "data.csv").write_text(
+        "\n".join([f"{rows[0]},R,W", *(f"{row},{i % 2},{3 if i % 2 else 47}" for i, row in enumerate(rows[1:]))])
+    )
+    (tmp_path / "sizes.csv").write_text("R,N\n0,2820\n1,180\n")
+    design = ("--strata", "R", "--strata-sizes", "sizes.csv")
+    names = ("--estimators", "classes,loglinear-main,individual-risk,k-anonymity", "--max-sweeps", "60")
+    status, out, _ = run(*design, *names)
+    assert status == 0
+    text = " ".join(out.split())
+    assert "of 120 records, drawn within strata of R, are alone" in text
+    assert "ignores the strata and takes the records for a simple random sample" in text
+    assert "uses the strata as weights only" in text
+    _, out, _ = run(*design, *names, "--json")
+    found = json.loads(out)
+    by_name = {entry["name"]: entry for entry in found["estimators"]}
+    assert (found["input"]["strata"], found["input"]["population"]) == (["R"], 3000)
+    said = [by_name[name]["details"].get("strata") for name in ("loglinear-main", "individual-risk", "k-anonymity")]
+    assert said == ["ignored", "used as weights", None]
+    _, out, _ = run("--strata", "R", "--weight", "W", *names, "--json")
+    assert json.loads(out)["estimators"][:2] == [
+        {**entry, "seconds": json.loads(out)["estimators"][x]["seconds"]}
+        for x, entry in enumerate(found["estimators"][:2])
+    ]
+    options = {"model": "classes", "max_sweeps": 60, "time_limit": 25.0}
+    with pytest.warns(NotConvergedWarning):
+        ours = keyhole.assess(
+            tmp_path / "data.csv", "A,B,C", strata="R", strata_sizes=tmp_path / "sizes.csv", **options
+        )
+    assert by_name["classes"]["tau1"]["mean"] == ours.tau1.mean
+
+
+def test_unequal_weights_alone_are_warned_of(tmp_path, run):
+    rows = DATA.splitlines()
+    (tmp_path / "data.csv").write_text(
+        "\n".join([f"{rows[0]},W", *(f"{row},{3 if i % 2 else 47}" for i, row in enumerate(rows[1:]))])
+    )
+    names = ("--estimators", "loglinear-main,individual-risk")
+    status, out, err = run("--weight", "W", *names)
+    assert status == 0
+    assert "the population has 3,000 people" in " ".join(out.split())
+    assert "Weights are unequal" in err
+    assert "--weight-classes" in err
+    assert json.loads(run("--weight", "W", *names, "--json")[1])["input"]["warning"].startswith("Weights are unequal")
+    assert "Weights are" not in run("--weight", "W", "--weight-classes", "2", *names)[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--strata", "A"), "--strata-sizes"),
+        (("--strata", "A", "--weight", "B"), "zero or negative"),
+        (("--weight", "NONE"), "no column 'NONE'"),
+    ],
+)
+def test_a_wrong_design_is_one_line(run, arguments, message):
+    status, out, err = run(*arguments)
+    assert (status in (1, 2), out) == (True, "")
+    assert message in err
+    assert len(err.splitlines()) == 1

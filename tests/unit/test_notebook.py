@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 import keyhole
+from keyhole.commands.screen import print_summary
 from keyhole.report import make_content
 from keyhole.report.notebook import CLASS, render_verdict
+from keyhole.risk.advice import describe_fit
 from tests.unit.report_results import make_result
 
 FRAME = pl.DataFrame(
@@ -32,6 +34,15 @@ def test_a_notebook_shows_the_safe_verdict_and_its_pictures(small):
     assert page.count("<svg") == 1 + len(content.distributions)
     assert "zzcanaryzz" not in page
     assert "<script" not in page
+
+
+def test_the_verdict_of_the_model_check_is_in_every_first_sentence(small, capsys):
+    fit = small.summary.fit
+    assert fit.sentence == describe_fit(fit.verdict, fit.exceptions)
+    assert f"; {fit.sentence}; model hdp" in repr(small)
+    assert fit.sentence in small._repr_html_()
+    print_summary(small.summary)
+    assert fit.sentence in " ".join(capsys.readouterr().out.split(".")[0].split())
 
 
 def test_a_notebook_keeps_its_own_style():

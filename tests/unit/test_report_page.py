@@ -180,7 +180,10 @@ def test_the_page_is_alone_in_the_world(internal, converged):
 def test_the_verdict_comes_first_and_says_it_in_words():
     page = render(make_content(make_result()))
     text = " ".join(" ".join(Page(page).text).split())
-    sentence = "Of 505 records that are alone in the sample, about 41 (21 to 62) are alone in the population."
+    sentence = (
+        "Of 505 records that are alone in the sample, about 41 (21 to 62) are alone in the population, and the model "
+        "fits the file."
+    )
     assert sentence in text
     assert text.index(sentence) < 500  # after the name of the file and the links to the sections
     for phrase in (
@@ -251,6 +254,7 @@ def test_a_model_that_does_not_fit_is_reported():
     result = make_result()
     fit = result.summary["fit"]
     fit["ok"] = fit["sample_uniques"]["ok"] = False
+    fit["verdict"], fit["without"] = "does not fit", ("AGE",)
     fit["sample_uniques"]["predicted"] = {"mean": 715.0, "interval": [690.0, 740.0]}
     fit["unseen_pairs"] = {"observed": 30.0, "predicted": {"mean": 10.0, "interval": [5.0, 15.0]}, "ok": False}
     content = make_content(result)
@@ -259,8 +263,27 @@ def test_a_model_that_does_not_fit_is_reported():
     assert "690 to 740 records alone in the sample; the file has 505" in content.check.sentence
     assert "likely too high" in content.check.sentence
     assert "The rules may miss some" in content.check.sentence
-    assert "may be further off" in content.verdict.certainty
+    assert "Without AGE the counts agree" in content.check.sentence
+    assert content.verdict.sentence.endswith("but the model does not fit the file: do not rely on the interval.")
+    assert "do not rely on the interval" in content.verdict.certainty
+    assert content.verdict.steps[0].what == "Find out why the model does not fit."
+    assert "NO." in render(content)
     assert "the file has 503" in make_content(result, internal=True).check.sentence
+
+
+def test_a_model_that_fits_in_part_is_reported_with_the_pairs():
+    result = make_result()
+    fit = result.summary["fit"]
+    fit["ok"] = fit["two_way"]["ok"] = False
+    fit["verdict"], fit["exceptions"] = "fits except", (("AGE", "SEX\u202e"),)
+    for internal in (False, True):
+        content = make_content(result, internal)
+        clause = "and the model fits the file except for the margin of AGE and SEX\N{REPLACEMENT CHARACTER}."
+        assert content.verdict.sentence.endswith(clause)
+        assert "may be further off" in content.verdict.certainty
+        assert content.verdict.steps[0].what == "Find out why the model fits in part only."
+        assert "In part." in render(content)
+    assert "fit worst are AGE with SEX" in make_content(result).check.sentence
 
 
 @pytest.mark.parametrize("chains", [1, 4, 256])

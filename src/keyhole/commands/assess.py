@@ -17,9 +17,7 @@ GATE_CROSSED = 4
 
 @click.command("assess", short_help="Estimate the disclosure risk of a file.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@add(flags.KEYS, flags.POPULATION, flags.FRACTION)
-@click.option("--weight", metavar="W", help="Column of survey weights; N defaults to their sum.")
-@add(*flags.STRATA)
+@add(flags.KEYS, flags.POPULATION, flags.FRACTION, flags.WEIGHT, *flags.STRATA)
 @click.option("--household", metavar="ID", help="Column that identifies households; adds their risk.")
 @add(flags.CODEBOOK, flags.ZEROS, flags.DROP)
 @click.option("--self-check", is_flag=True, help="Fit half of the file too, and see how well it predicts the whole.")

@@ -14,11 +14,11 @@ from keyhole.classical.catalogue import Guess
 from keyhole.commands import flags
 from keyhole.commands.flags import add, choose_source, given, settings_flags
 from keyhole.commands.progress import is_compiled, show_progress
-from keyhole.commands.screen import fits, print_json, print_na, print_table, print_text
+from keyhole.commands.screen import fits, print_json, print_na, print_note, print_table, print_text
 from keyhole.evaluation.comparison import OURS, TIME_LIMIT, Comparison, Outcome, describe_estimator
 from keyhole.sampling import Event, Notice
 from keyhole.settings import make_settings
-from keyhole.words import as_flags, duration, interval_words, number, plural, with_interval
+from keyhole.words import as_flags, duration, enumerate_words, interval_words, number, plural, with_interval
 
 TOO_SIMPLE = 2.0
 GRADES = {
@@ -49,8 +49,9 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[list[Any]]:
 
 def print_outcomes(found: Comparison) -> None:
     """Print one line for each estimator; marks refer to the footnotes below."""
+    drawn = f", drawn within strata of {enumerate_words(found.strata)}," if found.strata else ""
     print_text(
-        f"{found.sample_uniques:,} of {found.records:,} records are alone in the sample; "
+        f"{found.sample_uniques:,} of {found.records:,} records{drawn} are alone in the sample; "
         f"the population has {found.population:,} people."
     )
     marks: dict[str, str] = {}
@@ -105,6 +106,10 @@ def _notes(outcome: Outcome, missing: str) -> list[str]:
         notes.append(f"no estimate, but records of the sample: {counts}")
     elif "rules" in details:
         notes.append("not for this design: ignores the rules (`zeros`)")
+    if details.get("strata") == "ignored":
+        notes.append("not for this design: ignores the strata and takes the records for a simple random sample")
+    elif "strata" in details:
+        notes.append("uses the strata as weights only: people of a stratum by its records")
     if "chosen" in details:
         notes.append(f"takes the estimate of {details['chosen']} here")
     if (details.get("b1") or 0.0) > TOO_SIMPLE or (details.get("b2") or 0.0) > TOO_SIMPLE:
@@ -138,6 +143,8 @@ def describe_time(estimators: Sequence[str], time_limit: float) -> str:
     flags.KEYS,
     flags.POPULATION,
     flags.FRACTION,
+    flags.WEIGHT,
+    *flags.STRATA,
     flags.CODEBOOK,
     flags.ZEROS,
     flags.DROP,
@@ -179,14 +186,16 @@ def command(
     k-anonymity                  records in cells of fewer than 2, 3, 5 records
 
     Definitions and references are in docs/estimators.md. The line of an estimator that fails says why: with
-    --missing model and blank keys, all but keyhole's models fail, since they need every answer.
+    --missing model and blank keys, all but keyhole's models fail, since they need every answer. With --strata only
+    keyhole's models know the design; the table marks those that do not.
 
     \b
     Example:
       keyhole compare survey.csv --keys AGE,SEX,MARST --population 953076
     """
-    if (options["population"] is None) == (options["fraction"] is None):
-        raise click.UsageError("give one of --population N and --fraction F.")
+    sizes = (options["population"] is not None) + (options["fraction"] is not None)
+    if sizes > 1 or (sizes == 0 and options["weight"] is None and not options["strata"]):
+        raise click.UsageError("give one of --population N and --fraction F, or --weight W, or --strata with sizes.")
 
     from keyhole.evaluation.comparison import choose_estimators, compare
     from keyhole.files import refuse_existing, write_text
@@ -211,6 +220,8 @@ def command(
         found = compare(source, estimators=chosen, on_start=show_start, on_progress=show_event, **given(options))
     if not quiet:
         print_na(found.na)
+        if found.warning is not None:
+            print_note(found.warning)
     if csv_file is not None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(table_rows(found.outcomes))

@@ -57,6 +57,7 @@ FRACTION = click.option(
     metavar="F",
     help="Sampling fraction (0.05 or 5%), in place of --population.",
 )
+WEIGHT = click.option("--weight", metavar="W", help="Column of survey weights; N defaults to their sum.")
 CODEBOOK = click.option("--codebook", type=click.Path(path_type=Path), help="YAML or JSON: the categories of each key.")
 ZEROS = click.option("--zeros", type=click.Path(path_type=Path), help="CSV or YAML: combinations that cannot exist.")
 DROP = click.option("--drop-contradictions", is_flag=True, help="Leave out records that contradict a rule.")

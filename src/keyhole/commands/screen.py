@@ -125,6 +125,9 @@ def print_summary(summary: "Summary", folder: Path | None = None) -> None:
 
 
 def sentences(summary: "Summary") -> list[str]:
+    """Return the answer in words; the first sentence says whether the model fits."""
+    from keyhole.risk.advice import join_fit
+
     source, tau1, tau2 = summary.input, summary.tau1, summary.tau2
     uniques = source.sample_uniques
     open_question = _undecided(source)
@@ -138,9 +141,9 @@ def sentences(summary: "Summary") -> list[str]:
         return [f"The sample is the whole population: {text}", *open_question]
     alone, matched = about(tau1), about(tau2)
     who = "Of 1 record that is" if uniques == 1 else f"Of {uniques:,} records that are"
+    first = f"{who} alone in the sample, {'none is expected to be' if alone == NONE else f'{alone} are'} alone in the "
     return [
-        f"{who} alone in the sample, "
-        f"{'none is expected to be' if alone == NONE else f'{alone} are'} alone in the population.",
+        join_fit(f"{first}population.", summary.fit),
         "An intruder who guesses among all who fit "
         + ("is expected to match none" if matched == NONE else f"would match {matched}")
         + " of them to the right person.",

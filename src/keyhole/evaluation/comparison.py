@@ -13,6 +13,8 @@ from keyhole.api import assess, population_size, settle_contradictions
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.classical.catalogue import Guess
 from keyhole.data import SourceOptions, read_microdata
+from keyhole.data.design import describe_weights, population_from_weights
+from keyhole.data.strata import check_design, make_strata
 from keyhole.errors import InputError, KeyholeError, SettingsError, silenced
 from keyhole.sampling import OnProgress
 from keyhole.settings import Options, Settings, make_settings
@@ -66,12 +68,15 @@ class Outcome:
 class Given:
     """The data as arguments of `assess`, and as a sample for the classical estimators.
 
-    na: which texts were taken as missing.
+    na: which texts were taken as missing; strata: columns of the strata, none in a simple random sample; warning: what
+    unequal weights mean if no strata account for them.
     """
 
     arguments: Mapping[str, Any]
     sample: Sample
     na: Mapping[str, Any]
+    strata: tuple[str, ...] = ()
+    warning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,10 @@ class Comparison:
         What was done with blank keys.
     na : dict
         Which texts were taken as missing, as `input.na` in summary.json.
+    strata : tuple of str
+        Columns of the strata; empty for a simple random sample.
+    warning : str or None
+        What unequal weights mean if no strata account for them.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -96,6 +105,8 @@ class Comparison:
     sample_uniques: int
     missing: str
     na: Mapping[str, Any]
+    strata: tuple[str, ...] = ()
+    warning: str | None = None
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
@@ -109,7 +120,7 @@ class Comparison:
         """
         counts = {"records": self.records, "population": self.population, "sample_uniques": self.sample_uniques}
         return {
-            "input": {**counts, "na": dict(self.na)},
+            "input": {**counts, "na": dict(self.na), "strata": list(self.strata), "warning": self.warning},
             "estimators": [describe_outcome(outcome) for outcome in self.outcomes],
         }
 
@@ -154,15 +165,32 @@ def prepare(
     allow_identifier: Sequence[str] = (),
     missing: Literal["category", "drop", "model"] = "category",
     reading: SourceOptions | None = None,
+    weight: str | None = None,
+    strata: Sequence[str] = (),
+    strata_sizes: Any = None,
+    weight_classes: int | None = None,
 ) -> Given:
-    """Read the data and refuse what no estimator can use; missing, reading: as in `assess`."""
+    """Read the data and refuse what no estimator can use; missing, reading and the design: as in `assess`."""
     reading = reading or SourceOptions()
     make_settings(missing=missing)
-    microdata = read_microdata(source, keys, codebook, allow_identifier, missing, reading)
+    check_design(strata, strata_sizes, weight, weight_classes, fraction)
+    microdata = read_microdata(
+        source, keys, codebook, allow_identifier, missing, reading,
+        weight=weight, strata=strata, weight_classes=weight_classes,
+    )  # fmt: skip
     rules: Zeros | None = None
     if zeros is not None:
         rules = read_zeros(zeros, microdata.variables, microdata.ignored_variables)
         microdata, _ = settle_contradictions(rules, microdata, drop_contradictions)
+    found = make_strata(microdata, strata, strata_sizes, weight, weight_classes, population)
+    weights = None if microdata.extra.weight is None else microdata.extra.weight[microdata.row_used]
+    warning = None
+    if weight is not None and weights is not None:
+        warning = describe_weights(weights, weight, population is None, found is not None).warning
+        if found is None and population is None and fraction is None:
+            population = population_from_weights(weights, weight)
+    if found is not None:
+        population, weights = found.population, (found.people / found.records)[found.of_record]
     size = population_size(population, fraction, microdata.records)
     if not microdata.variables:
         raise InputError("all keys have a single category, so records do not differ: add keys.")
@@ -175,9 +203,15 @@ def prepare(
         "drop_contradictions": drop_contradictions,
         "allow_identifier": tuple(allow_identifier),
         "missing": missing,
+        "weight": weight,
+        "strata": tuple(strata),
+        "strata_sizes": strata_sizes,
+        "weight_classes": weight_classes,
         **vars(reading),
     }
-    return Given(arguments, make_sample(microdata, size, rules), microdata.reading["na"])
+    sample = make_sample(microdata, size, rules, weights)
+    columns = () if found is None or not found.matters else found.columns
+    return Given(arguments, sample, microdata.reading["na"], columns, warning)
 
 
 def run_estimators(
@@ -215,6 +249,10 @@ def compare(
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
     count_cells: bool = False,
+    weight: str | None = None,
+    strata: str | Sequence[str] = (),
+    strata_sizes: Any = None,
+    weight_classes: int | None = None,
     on_start: Callable[[str], None] | None = None,
     on_progress: OnProgress | None = None,
     settings: Settings | None = None,
@@ -230,6 +268,9 @@ def compare(
         Names, as a list or separated by commas; all of docs/estimators.md if not given.
     drop_contradictions, allow_identifier, query, count, bands, user_missing, na, count_cells
         As in `assess`.
+    weight, strata, strata_sizes, weight_classes
+        As in `assess`. Only keyhole's models know strata; `individual-risk` uses weights, those of the strata if there
+        are any; all other classical estimators take the sample for a simple random one.
     on_start
         Called with the name of each estimator before it runs.
     on_progress
@@ -259,11 +300,18 @@ def compare(
         allow_identifier,
         chosen.missing,
         reading,
+        weight,
+        (strata,) if isinstance(strata, str) else tuple(strata),
+        strata_sizes,
+        weight_classes,
     )
     named = {name: getattr(chosen, name) for name in chosen.model_fields_set - {"missing"}}
     outcomes = run_estimators(given, names, on_start, on_progress, **named)
     sample = given.sample
-    return Comparison(outcomes, sample.records, sample.population, sample.uniques, chosen.missing, given.na)
+    return Comparison(
+        outcomes, sample.records, sample.population, sample.uniques, chosen.missing, given.na, given.strata,
+        given.warning,
+    )  # fmt: skip
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:
@@ -301,4 +349,6 @@ def _run_classical(name: str, given: Given) -> dict[str, Any]:
     details: dict[str, Any] = dict(found.details)
     if given.arguments["zeros"] is not None and not CLASSICAL[name].follows_rules:
         details["rules"] = "ignored: this estimator uses cell sizes only"
+    if given.strata and name != "k-anonymity":
+        details["strata"] = "used as weights" if CLASSICAL[name].weighs else "ignored"
     return {"tau1": Guess(found.tau1), "tau2": Guess(found.tau2), "r1": found.r1, "r2": found.r2, "details": details}

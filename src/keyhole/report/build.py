@@ -54,7 +54,7 @@ TERMS = {
         "without it": "the estimate by the same model for the file without this variable.",
     },
     "check": {
-        "model expects": "the range of 95 % of the files simulated from the fitted model.",
+        "model expects": "the range in which the number nearly always lies if the model fits the file.",
         "doubles, triples": "combinations of key values that exactly two, or three, records share.",
     },
     "chains": {

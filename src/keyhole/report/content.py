@@ -196,9 +196,14 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """Whether files simulated from the fitted model resemble this one."""
+    """Whether files simulated from the fitted model resemble this one.
+
+    verdict: of the model check in a clause, without what the half-sample check says; None if there was none.
+    """
 
     ok: bool
+    fits: Literal["fits", "fits except", "does not fit"]
+    verdict: str | None
     sentence: str
     rows: tuple[CheckRow, ...]
     two_way: str | None

@@ -37,7 +37,7 @@ def make_verdict(
     suggest: str | None,
 ) -> Verdict:
     """Put the result into words. everybody: the sample is the whole population; suggest: the command for rules."""
-    sentence, matches = _sentences(source, tau1, tau2, everybody, convergence)
+    sentence, matches = _sentences(source, tau1, tau2, everybody, convergence, check)
     rules = [] if impossible.given or len(source.keys) < 2 else [_state_rules(check, suggest)]
     missing = check is not None and not check.ok
     steps = [*_steps_before(convergence, check), *(rules if missing else [])]
@@ -58,7 +58,12 @@ def make_verdict(
 
 
 def _sentences(
-    source: Source, tau1: Estimate, tau2: Estimate, everybody: bool, convergence: Convergence
+    source: Source,
+    tau1: Estimate,
+    tau2: Estimate,
+    everybody: bool,
+    convergence: Convergence,
+    check: ModelCheck | None,
 ) -> tuple[str, str]:
     alone = source.sample_uniques
     undecided = UNDECIDED if source.undecided else ""
@@ -75,9 +80,12 @@ def _sentences(
             return f"{who} certain to be alone in the sample.{undecided}", ""
         return f"{who} alone in the sample, and these keys identify nobody.", ""
     begin, verb = ("Of", "are") if convergence.pooled else ("So far, of", "seem to be")
+    fits = ""
+    if check is not None and check.verdict is not None:
+        fits = f", {'but' if check.fits == 'does not fit' else 'and'} {check.verdict}"
     return (
         f"{begin} {alone.in_a_sentence} records that are alone in the sample, {tau1.about} {verb} alone in the "
-        f"population.{undecided}",
+        f"population{fits}.{undecided}",
         f"An intruder who guesses among all people who fit would match {tau2.about} of these records to the right "
         "person, including those who are alone in the population, without knowing which guesses are right.",
     )
@@ -96,8 +104,10 @@ def _certainty(tau1: Estimate, level: float, convergence: Convergence, check: Mo
         f"With {percent(level)} probability the number alone in the population is in the interval {interval}, if the "
         f"assumptions below hold. {convergence.sentence}"
     )
-    if check is not None and not check.ok:
-        text += " However, the model does not reproduce this file well, so the number may be further off."
+    if check is not None and check.fits == "does not fit":
+        text += " However, the model does not fit this file, so do not rely on the interval."
+    elif check is not None and not check.ok:
+        text += " However, the model does not reproduce this file in every respect, so the number may be further off."
     return text
 
 
@@ -145,7 +155,12 @@ def _steps_before(convergence: Convergence, check: ModelCheck | None) -> list[St
         steps.append(Step("Run longer before deciding anything.", how, convergence.command))
     if check is not None and not check.ok:
         steps.append(
-            Step("Find out why the model does not fit.", "Often, combinations that cannot exist were not excluded.")
+            Step(
+                f"Find out why the model {'does not fit' if check.fits == 'does not fit' else 'fits in part only'}.",
+                "Often, combinations that cannot exist were not excluded, or keys have more categories than the file "
+                "can support. The section about the model check names the keys to merge or leave out; the half-sample "
+                "check (--self-check) shows how far off an estimate is on half of the file.",
+            )
         )
     return steps
 

@@ -79,13 +79,14 @@ class Assessment:
         """Five lines that hold nothing of a record."""
         source, model = self.summary["input"], self.summary["model"]
         caution = "; caution, see .summary.cautions" if self.summary.cautions else ""
+        fit = "" if self.summary.fit is None else f"; {self.summary.fit.sentence}"
         keys = ", ".join(source["keys"][:SHOWN_KEYS]) + (", ..." if len(source["keys"]) > SHOWN_KEYS else "")
         return (
             f"Assessment of {source['used']:,} records, {len(source['keys'])} keys ({keys}), "
             f"population {source['population']:,}\n"
             f"  tau1  {about(self.tau1)}: population uniques among {source['sample_uniques']:,} sample uniques\n"
             f"  tau2  {about(self.tau2)}: correct matches\n"
-            f"  {self.grade}; model {model['name']}, prior {model['prior']}{caution}\n"
+            f"  {self.grade}{fit}; model {model['name']}, prior {model['prior']}{caution}\n"
             "  see .records, .summary, .what_if(...), .report(path), .save(folder)"
         )
 

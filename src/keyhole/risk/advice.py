@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Grade = Literal["converged", "usable", "not converged"]
 Reason = Literal["certain", "agree", "one chain", "few draws", "moving", "apart", "disagree"]
 Remedy = Literal["none", "chains", "time", "sweeps", "model"]
+FitVerdict = Literal["fits", "fits except", "does not fit"]
 
 SHOWN = 3
 """Most failed gates named in a sentence; all of them are in summary.json."""
@@ -251,20 +252,52 @@ def worst(gates: Sequence[Gate], kind: str) -> float:
     return max(gate.value for gate in gates if counts(gate) and gate.name.startswith(kind))
 
 
+def describe_fit(verdict: str, exceptions: Sequence[Sequence[str]]) -> str:
+    """Return the verdict of the model check as a clause; exceptions: pairs of keys."""
+    if verdict == "fits":
+        return "the model fits the file"
+    if verdict == "fits except":
+        pairs = enumerate_words([f"{first} and {second}" for first, second in exceptions], "and of")
+        return f"the model fits the file except for the margin{'' if len(exceptions) == 1 else 's'} of {pairs}"
+    return "the model does not fit the file: do not rely on the interval"
+
+
+def join_fit(sentence: str, fit: Mapping[str, Any] | None) -> str:
+    """Return a sentence that ends with the verdict of the model check, if there was one."""
+    if fit is None:
+        return sentence
+    link = "but" if fit["verdict"] == "does not fit" else "and"
+    return f"{sentence.removesuffix('.')}, {link} {describe_fit(fit['verdict'], fit['exceptions'])}."
+
+
 def explain_fit(
-    uniques: "Check", unseen: "Check", two_way: "TwoWay", people: int, settings: Settings, rules: bool, finished: bool
+    verdict: FitVerdict,
+    exceptions: Sequence[Sequence[str]],
+    without: Sequence[str],
+    counts: Mapping[str, "Check"],
+    unseen: "Check",
+    two_way: "TwoWay",
+    people: int,
+    settings: Settings,
+    rules: bool,
+    finished: bool,
 ) -> str:
     """Return what the model expects and what the file has; if they differ, what that means for tau1 and what to do.
 
     people: number drawn for `unseen`; rules: whether there are any; finished: whether sampling met its gates.
     """
+    clause = describe_fit(verdict, exceptions)
+    uniques = counts["sample_uniques"]
     expected = interval_words(uniques.predicted.interval)
-    text = f"The model expects {expected} records that are alone in the sample; the file has {uniques.observed:,}."
-    found = [*explain_uniques(uniques), *explain_unseen(unseen, people), *explain_two_way(two_way)]
-    if not found:
+    text = (
+        f"{clause[0].upper()}{clause[1:]}. It expects {expected} records that are alone in the sample; the file has "
+        f"{uniques.observed:,}."
+    )
+    if verdict == "fits":
         return " ".join([text, *describe_pairs(two_way)])
-    verdict = "THE MODEL DOES NOT FIT." if finished else "THE MODEL DOES NOT FIT YET."
-    return " ".join([verdict, text, *found, advise(unseen, settings, rules, finished)])
+    found = [*explain_uniques(uniques), *explain_counts(counts), *explain_unseen(unseen, people)]
+    found += explain_two_way(two_way)
+    return " ".join([text, *found, advise(exceptions, without, unseen, settings, rules, finished)])
 
 
 def explain_uniques(check: "Check") -> list[str]:
@@ -274,6 +307,37 @@ def explain_uniques(check: "Check") -> list[str]:
     if check.observed < check.predicted.interval[0]:
         return ["The model overestimates uniqueness: tau1 is likely too high."]
     return ["The model underestimates uniqueness: tau1 is likely too low."]
+
+
+def explain_counts(counts: Mapping[str, "Check"]) -> list[str]:
+    """Return which other counts of cells are off, and what would explain it."""
+    words = {
+        "doubles": "combinations of two records",
+        "triples": "combinations of three records",
+        "distinct_cells": "distinct combinations",
+    }
+    off = [name for name in words if not counts[name].ok]
+    text = [
+        f"It expects {interval_words(counts[name].predicted.interval)} {words[name]}; the file has "
+        f"{counts[name].observed:,}."
+        for name in off
+    ]
+    if is_clumped(counts):
+        text.append(
+            "Records share all their keys more often than the model expects. It may miss how keys depend on each "
+            "other, or records come in groups: households, twins, people entered twice."
+        )
+    return text
+
+
+def is_clumped(counts: Mapping[str, "Check"]) -> bool:
+    """Whether records are more alike than people of the model: fewer cells than expected, or more doubles."""
+    fewer = any(
+        not counts[name].ok and counts[name].observed < counts[name].predicted.interval[0]
+        for name in ("sample_uniques", "distinct_cells")
+    )
+    more = [counts[name] for name in ("doubles", "triples") if not counts[name].ok]
+    return fewer or any(check.observed > check.predicted.interval[1] for check in more)
 
 
 def explain_unseen(check: "Check", people: int) -> list[str]:
@@ -312,12 +376,21 @@ def explain_two_way(two_way: "TwoWay") -> list[str]:
     if not two_way.outside:
         return ["Pairs of keys, taken together, are further from the model than chance explains."]
     most = f"{two_way.worst[0]} with {two_way.worst[1]} most"
+    are = "is" if two_way.outside == 1 else "are"
     return [
-        f"{two_way.outside} of {two_way.total} pairs of keys are further from the model than chance explains, {most}."
+        f"{two_way.outside} of {plural(two_way.total, 'pair')} of keys {are} further from the model than chance "
+        f"explains, {most}."
     ]
 
 
-def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> str:
+def advise(
+    exceptions: Sequence[Sequence[str]],
+    without: Sequence[str],
+    unseen: "Check",
+    settings: Settings,
+    rules: bool,
+    finished: bool,
+) -> str:
     """Return the remedies, in the order in which they usually help."""
     steps = [] if finished else ["run longer, since the chains do not agree, which may be the reason"]
     if settings.prior == "paper":
@@ -328,5 +401,10 @@ def advise(unseen: "Check", settings: Settings, rules: bool, finished: bool) -> 
         steps.append("state which combinations cannot exist (`zeros`; `keyhole zeros suggest` lists candidates)")
     elif unseen.observed > unseen.predicted.interval[1]:
         steps.append("look for impossible combinations that the rules miss (`keyhole zeros suggest`)")
+    if without:
+        steps.append(f"merge categories of {enumerate_words(without, 'or')}, or leave it out: without it counts agree")
+    elif exceptions:
+        keys = list(dict.fromkeys(key for pair in exceptions for key in pair))
+        steps.append(f"merge rare categories of {enumerate_words(keys, 'or')}")
     steps.append("use `self_check` to see how far off the estimate is on half of the file")
     return f"What to do: {'; '.join(steps)}."
