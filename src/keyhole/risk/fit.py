@@ -87,8 +87,8 @@ def compare_margins(files: tuple[Codes, ...], others: Codes, pairs: list[Pair], 
 LEVEL = 0.95
 """Level of each test of the margins."""
 
-SCORE = 2.807
-"""Standard deviations by which each of the four counts may differ: 99.5 % of a normal distribution lie within."""
+SCORE = 3.0
+"""Standard deviations by which each of the four counts may differ: 99.7 % of a normal distribution lie within."""
 
 LEAST_SHARE = 0.25
 """Least share of W that the variance W - B of the file may have: the difference of two estimates can be too small."""
