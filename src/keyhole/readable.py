@@ -30,7 +30,7 @@ class Readable(Mapping[str, Any]):
 class ReadableModel(BaseModel, Readable):
     """A block of JSON. A field that was not given is no item and is not written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def read(cls, text: str) -> Self:

@@ -280,6 +280,8 @@ class Assessment:
 
 def name_library(source: Any) -> str:
     """Return the name of the library of a dataframe; polars for anything that is none or that is read lazily."""
+    if isinstance(source, str | Path):
+        return "polars"
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(source, eager_only=True, pass_through=True)
