@@ -210,6 +210,16 @@ def make_summary(
                 for name, share, uniques in zip(keys, (0.71, 0.31, 0.05), seen.uniques_without, strict=True)
             ]
         },
+        "helps": [
+            {
+                "name": name, "step": step, "merged": merged, "tau1": interval(left), "tau2": interval(2 * left),
+                "sample_uniques": uniques, "share_tau1": 1 - left / 41.2, "loss": loss, "share_lost": loss / 2,
+            }
+            for name, step, merged, left, uniques, loss in zip(
+                keys, ("bands", "leave out", "rare"), ([["0", "1"], ["2", "3"]], [], [["a,b", "", "c"]]),
+                (20.3, 28.4, 40.2), seen.uniques_without, (0.71, 2.0, 0.1), strict=True,
+            )
+        ],
         "thresholds": [
             {"above": above, "records": records, "tau1_after": left, "tau2_after": 2 * left}
             for above, records, left in zip((0.9, 0.5, 0.2, 0.1), seen.above, (38.9, 25.3, 14.7, 7.3), strict=True)

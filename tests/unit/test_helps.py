@@ -1,6 +1,7 @@
 """What would help: the best single step for each key; judges: what-if for every step, and plain counting."""
 
 import math
+import shlex
 from collections import Counter
 from dataclasses import replace
 
@@ -9,7 +10,9 @@ import polars as pl
 import pytest
 
 import keyhole
+from keyhole.commands.what_if import read_merges
 from keyhole.data import Variable
+from keyhole.report.sections import _option
 from keyhole.risk import helps
 from keyhole.risk.helps import ENOUGH, find_helps, list_steps, publish
 from keyhole.risk.loss import count_categories, lose, lose_key
@@ -158,3 +161,13 @@ def test_missing_answers_left_to_the_model_leave_keys_out_only(frame):
     blank = frame.with_columns(pl.when(pl.int_range(300) % 9 > 0).then(pl.col("AGE")).alias("AGE"))
     found = keyhole.assess(blank, list(SIZES), missing="model", ordered="AGE", **QUICK)
     assert {step.step for step in found.summary.helps} == {"leave out"}
+
+
+def test_the_option_in_the_report_means_the_same_step():
+    """Names with commas, bars, quotes, and the blank."""
+    merged = [["a,b", "", "it's"], ['5" pipe', "x|y"]]
+    text = _option({"name": "A B", "merged": merged})
+    option, value = shlex.split(text)
+    assert option == "--merge"
+    assert read_merges(None, None, (value,)) == {"A B": merged}
+    assert _option({"name": "A B", "merged": []}) == "--drop 'A B'"

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 SHORT = 28
 GAP = 3  # spaces between the columns of a table
 SHOWN_VARIABLES = 4
+SHOWN_STEPS = 2
 SHOWN_RISKS = ("0.09", "0.2")
 SHOWN_K = ("3", "11")
 ENVELOPE = (
@@ -168,11 +169,6 @@ def about(measure: "Measure") -> str:
     return f"about {rounded(measure.mean, measure.mcse)} ({100 * measure.level:.0f} % interval {interval})"
 
 
-def range_words(estimate: "Estimate") -> str:
-    """Return the interval alone, as chains that disagree have no single estimate."""
-    return interval_words(estimate.interval)
-
-
 def describe_error(measure: "Measure") -> str:
     """Return the Monte Carlo error of an estimate, rounded as in the verdict; nothing if there is none."""
     error = measure.mcse
@@ -204,6 +200,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     ]
     if source.sample_uniques:
         found += [("Contribution to tau1", _variables(summary)), ("Riskiest records", _thresholds(summary))]
+        found += [("What would help", _helps(summary))] if summary.helps else []
     if summary.households is not None:
         found.append(("Households", _households(summary.households)))
     if summary.design.fractions is not None:
@@ -239,12 +236,9 @@ def _all_records(summary: "Summary") -> str:
     block = summary.all_records
     if block is None:
         return summary.all_records_missing
-    pooled = summary.tau1.pooled
-    matches, largest = (
-        (with_interval if pooled else range_words)(found) for found in (block.expected_matches, block.largest)
-    )
+    matches, largest = (_estimate(summary, found) for found in (block.expected_matches, block.largest))
     over = ", ".join(f"{block.above[x]:,} above {x}" for x in SHOWN_RISKS)
-    few = ", ".join(f"{(with_interval if pooled else range_words)(block.k[k])} fewer than {k}" for k in SHOWN_K)
+    few = ", ".join(f"{_estimate(summary, block.k[k])} fewer than {k}" for k in SHOWN_K)
     text = (
         f"{matches} correct matches expected if all are tried; the largest risk is {largest}; records with a risk "
         f"{over}; records whose keys so few people have: {few}"
@@ -258,6 +252,24 @@ def _variables(summary: "Summary") -> str:
     shares = ", ".join(f"{found.name} {100 * found.share_tau1:.0f} %" for found in variables[:SHOWN_VARIABLES])
     more = len(variables) - SHOWN_VARIABLES
     return f"without it tau1 falls by: {shares}" + (f" ({more} more in summary.json)" if more > 0 else "")
+
+
+def _helps(summary: "Summary") -> str:
+    """Describe the steps that take most of tau1 away for what they lose."""
+    from keyhole.risk.helps import best_first, word_step
+
+    steps = [
+        f"{step.name}: {word_step(step.step, step.merged)} (tau1 then {_estimate(summary, step.tau1)}; "
+        f"{percent(round(step.share_lost, 2))} of its information lost)"
+        for step in best_first(summary.helps)[:SHOWN_STEPS]
+    ]
+    more = len(summary.helps) - SHOWN_STEPS
+    return "; ".join(steps) + (f"; {more} more in summary.json" if more > 0 else "")
+
+
+def _estimate(summary: "Summary", estimate: "Estimate") -> str:
+    """Return an estimate, or the interval alone if chains disagree and there is no single estimate."""
+    return with_interval(estimate) if summary.tau1.pooled else interval_words(estimate.interval)
 
 
 def _thresholds(summary: "Summary") -> str:

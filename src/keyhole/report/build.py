@@ -16,6 +16,7 @@ from keyhole.report.pictures import count_bands, draw_distributions, list_riskie
 from keyhole.report.sections import (
     describe_comparators,
     describe_every_record,
+    describe_helps,
     describe_households,
     describe_impossible,
     describe_policies,
@@ -101,6 +102,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     level = float(summary["tau1"]["level"])
     observed = [clean_name(name) for name in summary["input"].get("observed_keys", ())]
     variables = describe_variables(blocks.get("attribution"), kind, rule, pooled)
+    helps = describe_helps(blocks.get("helps"), kind, rule, pooled)
     thresholds = describe_thresholds(blocks.get("thresholds"), kind, source.sample_uniques, rule)
     check = describe_check(blocks.get("fit"), blocks.get("self_check"), kind, rule, summary["zeros"] is not None)
     asked = Asked(result.manifest, internal)
@@ -108,7 +110,18 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
     impossible = describe_impossible(summary["zeros"], kind, rule)
     tau1, tau2 = tau.values()
     verdict = make_verdict(
-        source, tau1, tau2, level, everybody, convergence, variables, thresholds, check, impossible, asked.suggest()
+        source,
+        tau1,
+        tau2,
+        level,
+        everybody,
+        convergence,
+        variables,
+        thresholds,
+        check,
+        impossible,
+        asked.suggest(),
+        helps,
     )
     return Content(
         kind=kind,
@@ -130,6 +143,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         policies=describe_policies(blocks.get("policies")),
         households=describe_households(blocks.get("households"), rule),
         variables=variables,
+        helps=helps,
         check=check,
         convergence=convergence,
         assumptions=_assumptions(summary, kind),

@@ -185,6 +185,22 @@ class VariableRisk:
 
 
 @dataclass(frozen=True)
+class HelpRow:
+    """The best single step for a variable, what remains after it, and the share of the variable's information lost.
+
+    option: that of what-if which does the same (internal reports only).
+    """
+
+    name: str
+    step: str
+    tau1: Estimate
+    tau2: Estimate
+    uniques: Count
+    lost: str
+    option: str | None
+
+
+@dataclass(frozen=True)
 class CheckRow:
     """A count in the file and what the model expects."""
 
@@ -331,6 +347,7 @@ class Content:
     policies: tuple[PolicyRow, ...]
     households: str | None
     variables: tuple[VariableRisk, ...]
+    helps: tuple[HelpRow, ...]
     check: ModelCheck | None
     convergence: Convergence
     assumptions: tuple[str, ...]

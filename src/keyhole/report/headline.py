@@ -3,6 +3,7 @@
 from keyhole.report.content import (
     Convergence,
     Estimate,
+    HelpRow,
     Impossible,
     ModelCheck,
     Source,
@@ -35,6 +36,7 @@ def make_verdict(
     check: ModelCheck | None,
     impossible: Impossible,
     suggest: str | None,
+    helps: tuple[HelpRow, ...] = (),
 ) -> Verdict:
     """Put the result into words. everybody: the sample is the whole population; suggest: the command for rules."""
     sentence, matches = _sentences(source, tau1, tau2, everybody, convergence, check)
@@ -46,7 +48,7 @@ def make_verdict(
     elif source.sample_uniques.value == 0:
         steps.append(Step("Nothing has to be done about these keys.", "Consider other keys an intruder could know."))
     else:
-        steps += [*_steps_after(tau1, variables, thresholds), *([] if missing or everybody else rules), AGAIN]
+        steps += [*_steps_after(tau1, variables, thresholds, helps), *([] if missing or everybody else rules), AGAIN]
     return Verdict(
         sentence=sentence,
         matches=matches,
@@ -176,18 +178,27 @@ def _state_rules(check: ModelCheck | None, suggest: str | None) -> Step:
     return Step("State which combinations cannot exist, such as a married child.", how + command, suggest)
 
 
-def _steps_after(tau1: Estimate, variables: tuple[VariableRisk, ...], thresholds: tuple[Threshold, ...]) -> list[Step]:
+def _steps_after(
+    tau1: Estimate,
+    variables: tuple[VariableRisk, ...],
+    thresholds: tuple[Threshold, ...],
+    helps: tuple[HelpRow, ...],
+) -> list[Step]:
     """What to do with the number; changes of the file in the order of what they would do to it."""
     before = tau1.mean or 0.0
     changes: list[tuple[float, str, str]] = []
     if variables and variables[0].share >= WORTH_WHILE:
         first = variables[0]
+        between = "broader categories lie in between."
+        for step in helps:
+            if step.name == first.name and step.tau1.text != first.tau1_without.text:
+                between = f"to {step.step} would leave about {step.tau1.text} (see What would help)."
         changes.append(
             (
                 first.tau1_without.mean or 0.0,
                 f"make {first.name} coarser or leave it out.",
                 f"Without it, about {first.tau1_without.text} instead of {tau1.text} would be alone in the "
-                "population; broader categories lie in between.",
+                f"population; {between}",
             )
         )
     else:

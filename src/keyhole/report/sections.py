@@ -15,6 +15,7 @@ from keyhole.report.content import (
     Count,
     Estimate,
     EveryRecord,
+    HelpRow,
     Impossible,
     Kind,
     PolicyRow,
@@ -24,7 +25,18 @@ from keyhole.report.content import (
     VariableRisk,
     round_population,
 )
-from keyhole.words import as_flags, clean_name, enumerate_words, number, percent, plural, two_digits, with_interval
+from keyhole.risk.helps import word_step
+from keyhole.words import (
+    as_flags,
+    clean_name,
+    command_line,
+    enumerate_words,
+    number,
+    percent,
+    plural,
+    two_digits,
+    with_interval,
+)
 
 Block = Mapping[str, Any]
 
@@ -144,6 +156,40 @@ def describe_thresholds(items: Any, kind: Kind, uniques: Count, rule: Rule) -> t
         tau1, tau2 = (float(item[f"{tau}_after"]) if shown else None for tau in ("tau1", "tau2"))
         found.append(Threshold(item["above"], records, tau1, tau2))
     return tuple(found)
+
+
+def describe_helps(items: Any, kind: Kind, rule: Rule, pooled: bool) -> tuple[HelpRow, ...]:
+    """Describe the best single step for each variable, those first that take most away for what they lose.
+
+    Categories are for the owner.
+    """
+    ordered = sorted(items or (), key=lambda item: -item["share_tau1"] / max(item["loss"], 1e-12))
+    return tuple(
+        HelpRow(
+            name=clean_name(item["name"]),
+            step=word_step(item["step"], item["merged"]),
+            tau1=estimate(item["tau1"], pooled),
+            tau2=estimate(item["tau2"], pooled),
+            uniques=rule(item["sample_uniques"]),
+            lost=percent(round(item["share_lost"], 2)),
+            option=_option(item) if kind == "internal" else None,
+        )
+        for item in ordered
+    )
+
+
+def _option(item: Block) -> str:
+    """Return the option of what-if for a step. A name with a comma or a bar, or none, is quoted."""
+    if not item["merged"]:
+        return clean_name(command_line(["--drop", item["name"]]))
+    groups = (",".join(map(_quoted, group)) for group in item["merged"])
+    return clean_name(command_line(["--merge", f"{item['name']}={'|'.join(groups)}"]))
+
+
+def _quoted(code: str) -> str:
+    if code and not set(code) & set(",|'\""):
+        return code
+    return f"'{code}'" if '"' in code else f'"{code}"'
 
 
 NO_BOUNDS = (

@@ -66,6 +66,25 @@ class Help(Readable):
     share_lost: float
 
 
+def word_step(kind: Kind, merged: Sequence[Sequence[str]]) -> str:
+    """Return a step in words that name no category."""
+    match kind:
+        case "bands":
+            return f"merge its neighbouring categories in groups of {max(map(len, merged))}"
+        case "top":
+            return "merge its highest categories into one"
+        case "bottom":
+            return "merge its lowest categories into one"
+        case "rare":
+            return "merge its rarest categories into one"
+    return "leave it out"
+
+
+def best_first(helps: Sequence[Help]) -> list[Help]:
+    """Return the steps in the order of the share of tau1 that they take away for each bit."""
+    return sorted(helps, key=lambda step: -step.share_tau1 / max(step.loss, 1e-12))
+
+
 @dataclass(frozen=True)
 class Step:
     """A candidate: how a key is published, and the bits that are lost."""
@@ -89,7 +108,7 @@ def _merges(variable: Variable, count: NDArray[np.int64]) -> Iterator[tuple[Kind
     first, last = variable.orderable if variable.ordered else (0, 0)
     places = list(range(first, last))
     if places:
-        for width in WIDTHS:
+        for width in (width for width in WIDTHS if width < len(places)):
             yield "bands", [places[x : x + width] for x in range(0, len(places), width)]
         for cut in range(1, len(places) - 1):
             yield "top", [places[cut:]]
