@@ -40,9 +40,9 @@ from keyhole.risk.release import (
     over_draws,
     spread_draws,
 )
-from keyhole.sampling.costs import RECORDS, class_evaluation_cost
+from keyhole.sampling.costs import RECORDS
 from keyhole.sampling.events import Coarsening
-from keyhole.sampling.predict import Scratch, is_mixture, predict
+from keyhole.sampling.predict import Scratch, predict
 from keyhole.sampling.strata import predict_strata
 
 ABOVE = (0.05, 0.09, 0.1, 0.2, 0.5)
@@ -195,12 +195,7 @@ def estimate_draw(posterior: Posterior, release: Release) -> float:
     """Return the approximate cost of one draw in nanoseconds."""
     cells = len(release.unique_record)
     entries = cells if release.exposure is None else len(release.exposure.stratum)
-    if is_mixture(posterior.draws[0][0]):
-        events = sum(len(part.cell) for part in release.events.parts)
-        work = class_evaluation_cost(len(posterior.microdata.levels), events)
-    else:
-        work = estimate_work(posterior, release)
-    return work + RECORDS * max(entries, 1)
+    return estimate_work(posterior, release) + RECORDS * max(entries, 1)
 
 
 def evaluate_cells(posterior: Posterior, table: Table, points: Points = USUAL) -> CellRisks:

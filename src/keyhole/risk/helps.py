@@ -2,9 +2,8 @@
 
 A step leaves the key out, merges neighbours in bands, merges its highest or lowest categories (top and bottom coding),
 or merges its rarest categories. It helps enough if it takes away at least half of the tau1 that leaving the key out
-takes away. Whether it does is decided without any probability: whoever is alone in the coarser sample was alone before,
-with at least the same risk, so tau1 is at most the sum of r1 over the records that are still alone. Only the step that
-is chosen is then evaluated, on the draws of the attribution. Sizes decide how much is done, never the clock.
+takes away, on some of the stored draws. Steps are tried in the order of what they lose, and the one that is chosen is
+evaluated on the draws of the attribution. Sizes decide how much is done, never the clock.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,13 @@ from keyhole.readable import Readable
 from keyhole.risk.loss import count_categories, lose_key
 from keyhole.risk.release import (
     Posterior,
+    Release,
     ReleaseRisk,
-    count_coarse,
     estimate_work,
+    evaluate_draws,
     evaluate_release,
     prepare_release,
+    spread_draws,
 )
 from keyhole.sampling.events import Coarsening, Groups, leave_out
 
@@ -36,13 +37,14 @@ WIDTHS = (2, 3, 4, 5, 10)
 ENOUGH = 0.5
 """Share of what leaving a key out takes away that another step must take away too."""
 
-COUNTING = 2e9
-"""Nanoseconds for counting the records of all steps, and STEP of them for each answer of a distinct cell."""
+TAILS = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Shares of the records that the highest, lowest or rarest categories hold when they are merged, at least."""
 
-STEP = 100.0
+FEW_DRAWS = 20
+"""Draws on which steps are compared."""
 
-EVALUATING = 4e9
-"""Nanoseconds for evaluating the steps that are chosen; beyond it keys are only left out."""
+BUDGET = 4e9
+"""Nanoseconds for trying and evaluating steps; keys that it does not suffice for are only left out."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,15 @@ def list_steps(variable: Variable, count: NDArray[np.int64]) -> list[Step]:
 def _merges(variable: Variable, count: NDArray[np.int64]) -> Iterator[tuple[Kind, list[list[int]]]]:
     first, last = variable.orderable if variable.ordered else (0, 0)
     places = list(range(first, last))
-    if places:
-        for width in (width for width in WIDTHS if width < len(places)):
-            yield "bands", [places[x : x + width] for x in range(0, len(places), width)]
-        for cut in range(1, len(places) - 1):
-            yield "top", [places[cut:]]
-            yield "bottom", [places[: cut + 1]]
-        return
-    rarest = np.argsort(count, kind="stable").tolist()
-    for many in range(2, len(rarest)):
-        yield "rare", [rarest[:many]]
+    for width in (width for width in WIDTHS if width < len(places)):
+        yield "bands", [places[x : x + width] for x in range(0, len(places), width)]
+    orders: list[tuple[Kind, list[int]]] = [("top", places[::-1]), ("bottom", places)]
+    if not places:
+        orders = [("rare", np.argsort(count, kind="stable").tolist())]
+    for kind, order in orders:
+        reached = np.cumsum(count[order]) / count.sum()
+        for tail in TAILS:
+            yield kind, [order[: max(int(np.searchsorted(reached, tail)) + 1, 2)]]
 
 
 def _complete(merged: list[list[int]], categories: int) -> Groups:
@@ -133,50 +134,40 @@ def find_helps(
 
     full, without: the risk as it is, and without each key, on these draws.
     """
-    microdata = posterior.microdata
-    if not posterior.draws or not full.sample_uniques:
+    microdata, levels = posterior.microdata, posterior.microdata.levels
+    if not posterior.draws or not full.sample_uniques or not microdata.records:
         return []
-    size = np.bincount(microdata.cell, minlength=len(microdata.cells))
-    counts = count_categories(microdata.cells, size, microdata.levels)
-    risk = np.zeros(microdata.rows)
-    risk[full.unique_row - 1] = full.r1
-    most = int(COUNTING / (STEP * microdata.cells.size * len(microdata.variables)))
-    work, found = 0.0, []
-    for j, variable in enumerate(microdata.variables):
-        entropy = lose_key(counts[j], None)
-        wanted = ENOUGH * (full.tau1.expected.mean - without[j].tau1.expected.mean)
-        steps = list_steps(variable, counts[j])
+    counts = count_categories(microdata.cells, np.bincount(microdata.cell, minlength=len(microdata.cells)), levels)
+    few = spread_draws(posterior.available, FEW_DRAWS)
+    whole, budget = _expect(posterior, prepare_release(posterior, leave_out(levels, None)), few), BUDGET
+    found = {}
+    # Keys that matter most come first, while the budget lasts.
+    for j in sorted(range(len(levels)), key=lambda j: without[j].tau1.expected.mean):
+        least = _expect(posterior, prepare_release(posterior, leave_out(levels, j)), few)
         chosen, after = None, without[j]
-        # With missing answers a record may become alone when a key is merged, so that nothing is known before.
-        possible = _thin(steps, most) if wanted > 0.0 and microdata.cells.min() >= 0 else []
-        for step in possible:
-            if full.tau1.expected.mean - _bound(posterior, publish(microdata.levels, j, step.groups), risk) >= wanted:
-                release = prepare_release(posterior, publish(microdata.levels, j, step.groups))
-                work += estimate_work(posterior, release) * len(draws)
-                if work <= EVALUATING:
-                    chosen, after = step, evaluate_release(posterior, release, draws)
+        for step in list_steps(microdata.variables[j], counts[j]) if least < whole else []:
+            release = prepare_release(posterior, publish(levels, j, step.groups))
+            work = estimate_work(posterior, release)
+            budget -= work * len(few)
+            if budget < work * len(draws):
                 break
-        found.append(_make(variable, chosen, after, full, entropy))
-    return found
+            if whole - _expect(posterior, release, few) >= ENOUGH * (whole - least):
+                budget -= work * len(draws)
+                chosen, after = step, evaluate_release(posterior, release, draws)
+                break
+        found[j] = _make(microdata.variables[j], chosen, after, full, lose_key(counts[j], None))
+    return [found[j] for j in range(len(levels))]
+
+
+def _expect(posterior: Posterior, release: Release, draws: Sequence[int]) -> float:
+    """Return the mean of E(tau1 | draw) over these draws."""
+    return float(np.mean([draw.expected[0] for draw in evaluate_draws(posterior, release, draws)]))
 
 
 def publish(levels: Sequence[int], j: int, groups: Groups) -> Coarsening:
     """Return the release in which key j has these groups and all others are as they are."""
     whole = leave_out(levels, None)
     return Coarsening(whole.kept, (*whole.groups[:j], groups, *whole.groups[j + 1 :]))
-
-
-def _thin(steps: list[Step], most: int) -> list[Step]:
-    """Return at most so many steps, evenly spread."""
-    if len(steps) <= most:
-        return steps
-    return [steps[x] for x in np.unique(np.linspace(0, len(steps) - 1, max(most, 1)).round().astype(int))]
-
-
-def _bound(posterior: Posterior, coarsening: Coarsening, risk: NDArray[np.float64]) -> float:
-    """Return an upper bound of tau1: the risks, by row, of the records that are still alone."""
-    _, counts = count_coarse(posterior, coarsening)
-    return float(risk[posterior.microdata.record_row[counts.unique_record]].sum())
 
 
 def _make(variable: Variable, step: Step | None, after: ReleaseRisk, full: ReleaseRisk, entropy: float) -> Help:

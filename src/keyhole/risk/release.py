@@ -26,10 +26,10 @@ from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.risk.advice import Grade
 from keyhole.risk.measures import Measure, about, certain_measure, measure
-from keyhole.sampling.costs import cell_cost
+from keyhole.sampling.costs import cell_cost, class_evaluation_cost
 from keyhole.sampling.events import Coarsening, Events, Groups, make_events
 from keyhole.sampling.layout import find_rules
-from keyhole.sampling.predict import Measured, Scratch, predict
+from keyhole.sampling.predict import Measured, Scratch, is_mixture, predict
 from keyhole.sampling.predict import measure as measure_cells
 from keyhole.sampling.strata import Exposure, make_exposure, measure_exposure, predict_strata
 from keyhole.sampling.trace import Draws
@@ -220,7 +220,7 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
         sure = certain_measure(float(uniques))
         return ReleaseRisk(sure, sure, uniques, rows, one, one, 0)
     chosen = spread_draws(posterior.available, ENOUGH_DRAWS) if draws is None else draws
-    found = _evaluate(posterior, release, chosen)
+    found = evaluate_draws(posterior, release, chosen)
     by_chain = (len(posterior.draws), -1)
     r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
     expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
@@ -258,6 +258,8 @@ def estimate_work(posterior: Posterior, release: Release) -> float:
     profiles = max((len(draw.weight) for chain in posterior.draws for draw in chain), default=0)
     shapes = [part.row.shape for part in release.events.parts]
     levels = 1 if release.exposure is None else max(len(release.exposure.further), 1)
+    if posterior.draws and is_mixture(posterior.draws[0][0]):
+        return class_evaluation_cost(len(posterior.microdata.levels), levels * sum(events for events, _ in shapes))
     return float(sum(levels * events * cell_cost(max(variables, 1), profiles) for events, variables in shapes))
 
 
@@ -267,7 +269,8 @@ def _measure(rng: np.random.Generator, draw: Draw, release: Release, rules: Rule
     return measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.n_unseen or 0)
 
 
-def _evaluate(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
+def evaluate_draws(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
+    """Return the risks of a release in each of these draws."""
     rules = posterior.rules
     return over_draws(posterior, draws, lambda rng, draw, scratch: _measure(rng, draw, release, rules, scratch))
 
