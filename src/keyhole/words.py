@@ -1,11 +1,11 @@
-"""Numbers in words, the same on the screen, in messages and in the report; and options as flags."""
+"""Numbers in words, the same on the screen, in messages and in the report; and options as flags.
 
-import difflib
+`keyhole --help` loads this module, so what is slow to import is imported where it is used.
+"""
+
 import math
 import os
 import re
-import shlex
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -131,7 +131,9 @@ def first_few(items: Sequence[object], most: int) -> str:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a hint at the nearest of these names, to be put behind a message; empty if none is near."""
-    near = difflib.get_close_matches(name, list(names), n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(names), n=1)
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
@@ -158,7 +160,13 @@ def duration(seconds: float) -> str:
 
 def command_line(words: Sequence[str]) -> str:
     """Join the words of a command for the shell of this system."""
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+    if os.name == "nt":
+        from subprocess import list2cmdline
+
+        return list2cmdline(words)
+    from shlex import join
+
+    return join(words)
 
 
 def clean_name(name: object) -> str:

@@ -1,7 +1,5 @@
 """One file for each command. They parse and print; they compute nothing."""
 
-import difflib
-
 import click
 
 
@@ -16,7 +14,9 @@ class Group(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             message = error.format_message()
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
             if not near or "id you mean" in message:
                 raise
             raise click.UsageError(f"{message} Did you mean '{near[0]}'?", ctx) from None
