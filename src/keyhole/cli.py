@@ -28,7 +28,7 @@ COMMANDS = {
     "simulate": "Draw a population and a sample from the model.",
     "validate": "Check estimators on a known population.",
     "warm-up": "Compile once after installing, so that the first run is fast.",
-    "what-if": "Ask what leaving out keys or merging categories would change.",
+    "what-if": "Ask what a coarser release would change.",
     "zeros": "Rules for impossible combinations: check, suggest, boxes.",
 }
 

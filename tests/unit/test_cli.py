@@ -492,9 +492,34 @@ def test_what_if_answers_from_a_folder(run, tmp_path):
     assert (other.status, other.out, other.err.count("\n")) == (1, "", 1)
 
 
+def test_what_if_combines_steps_in_any_order(run, tmp_path):
+    rows = "".join(f"{i % 7},{i * i % 23},{'xyz'[i % 3]}\n" for i in range(90))
+    (tmp_path / "x.csv").write_text(f"A,B,C\n{rows}")
+    call = ("assess", "x.csv", "--keys", "A,B,C", "--population", "1000", "--max-sweeps", "40", "--chains", "2")
+    assert run(*call, "--quiet", "--keep-data", "--out", "r").status == 3
+    steps = [("--band", "B=5y"), ("--top", "B=15"), ("--bottom", "A=1"), ("--blank", "C=r2>0.01"),
+             ("--remove", "r2>=0.02"), ("--subsample", "50%"), ("--merge", "A=3,4")]  # fmt: skip
+    one = run("what-if", "r", *(part for step in steps for part in step), "--json")
+    other = run("what-if", "r", *(part for step in reversed(steps) for part in step), "--json")
+    assert one.status == 0, one.err
+    assert one.out == other.out
+    after = json.loads(one.out)["after"]
+    assert after["records"] == round((90 - after["removed"]) / 2)
+    assert after["removed"] > 0
+    assert after["blanked"] > 0
+    shown = run("what-if", "r", "--remove", "r2>0.1", "--blank", "C=r2>0.01")
+    assert re.search(r"Values blanked\s+\d+", shown.out)
+    refused = run("what-if", "r", "--band", "A=0,2,5", "--top", "D=1")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "a release can only be coarser" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--top", "A"), "write KEY=CATEGORY"),
+        (("--top", "A=1", "--top", "A=2"), "A has two --top"),
+        (("--blank", "A"), "write 'KEY=r1>0.2'"),
         ((), "give --drop KEY or --merge KEY=A,B"),
         (("--merge", "A"), "write AGE=1,2|3,4"),
         (("--merge", "A=1,2||3"), "write AGE=1,2|3,4"),

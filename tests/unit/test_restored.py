@@ -51,6 +51,10 @@ def test_a_folder_answers_as_the_run_did(case, tmp_path):
         found = loaded.what_if(**ASKED, data=data)
         assert found == expected
         assert found.r1.tolist() == expected.r1.tolist()
+        variables = run._posterior.microdata.variables
+        for x, variable in enumerate(loaded._records("what_if", data).microdata.variables):
+            assert (variable.ordered, variable.labels) == (variables[x].ordered, variables[x].labels)
+            assert not variable.ordered or variable.orderable == variables[x].orderable
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again" / KEYS).read_bytes() == (tmp_path / "r" / KEYS).read_bytes()
 

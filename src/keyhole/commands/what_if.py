@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.flags import JSON, add
+from keyhole.commands.flags import FRACTION_OR_PERCENT, JSON, add, read_bands
 
 if TYPE_CHECKING:
     from keyhole.risk import Measure, ReleaseRisk
@@ -49,6 +49,30 @@ def read_merges(context: click.Context, parameter: click.Parameter, values: tupl
     return merged
 
 
+def read_limits(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+    """Turn EDUC=7 into a name and a limit."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise click.BadParameter("write KEY=CATEGORY, for instance EDUC=7.")
+        if name.strip() in found:
+            raise click.BadParameter(f"{name.strip()} has two --{parameter.name}: give one.")
+        found[name.strip()] = text.strip()
+    return found or None
+
+
+def read_blanks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+    """Turn EDUC=r1>0.2 into a name and a condition."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise click.BadParameter("write 'KEY=r1>0.2': the key, and which records.")
+        found[name.strip()] = text.strip()
+    return found or None
+
+
 def describe(sample_uniques: int, tau1: "Measure", tau2: "Measure", grade: str) -> dict[str, Any]:
     """Return a risk as JSON shows it."""
     tau = {
@@ -58,49 +82,82 @@ def describe(sample_uniques: int, tau1: "Measure", tau2: "Measure", grade: str) 
     return {"sample_uniques": sample_uniques, **tau, "grade": grade}
 
 
-@click.command("what-if", short_help="Ask what leaving out keys or merging categories would change.")
+STEPS = (
+    click.option("--drop", multiple=True, metavar="KEY", help="Leave out this key. May be repeated."),
+    click.option(
+        "--merge",
+        multiple=True,
+        metavar="KEY=A,B|C,D",
+        callback=read_merges,
+        help="Merge these categories of a key (AGE=1,2|3,4); the others stay. Quote names with a comma; '' is the "
+        "blank category. May be repeated.",
+    ),
+    click.option(
+        "--band",
+        "bands",
+        multiple=True,
+        metavar="KEY=BANDS",
+        callback=read_bands,
+        help="Merge ordered categories into bands: lower limits (AGE=0,30,60) or a width (AGE=10y). May be repeated.",
+    ),
+    click.option(
+        "--top", multiple=True, metavar="KEY=C", callback=read_limits, help="Merge this category and all above it."
+    ),
+    click.option(
+        "--bottom", multiple=True, metavar="KEY=C", callback=read_limits, help="Merge this category and all below it."
+    ),
+    click.option(
+        "--blank",
+        multiple=True,
+        metavar="KEY=RISK",
+        callback=read_blanks,
+        help="Blank this key in the records with a risk above a limit ('EDUC=r1>0.2'). May be repeated.",
+    ),
+    click.option("--remove", metavar="RISK", help="Remove records with a risk above a limit ('r1>0.2')."),
+    click.option("--subsample", type=FRACTION_OR_PERCENT, metavar="F", help="Publish a random share of the records."),
+)
+
+
+@click.command("what-if", short_help="Ask what a coarser release would change.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     help="The file that was assessed. Not needed if DIR was made with --keep-data.",
 )
-@click.option("--drop", multiple=True, metavar="KEY", help="Leave out this key. May be repeated.")
-@click.option(
-    "--merge",
-    multiple=True,
-    metavar="KEY=A,B|C,D",
-    callback=read_merges,
-    help="Merge these categories of a key (AGE=1,2|3,4); the others stay. Quote names with a comma; '' is the blank "
-    "category. May be repeated.",
-)
-@add(JSON)
-def command(folder: Path, data: Path | None, drop: tuple[str, ...], merge: dict[str, Any], as_json: bool) -> int:
-    """Show the risk before and after keys of the result folder DIR are left out or categories merged.
+@add(*STEPS, JSON)
+def command(
+    folder: Path, data: Path | None, drop: tuple[str, ...], merge: dict[str, Any], as_json: bool, **steps: Any
+) -> int:
+    """Show the risk before and after the result folder DIR is released with coarser keys or fewer records.
 
     Nothing is fitted again: the answer comes from the stored draws. The file is checked against the hash of its codes
-    in manifest.json.
+    in manifest.json. Options may be combined, in any order with the same result: keys are made coarser first, then
+    values blanked, then records removed, then a share drawn. Risk in a condition is that after the steps before it: r1
+    and r2 of sample uniques, or "risk" of every record.
 
     \b
     Examples:
       keyhole what-if survey.keyhole --data survey.csv --drop RACE
       keyhole what-if survey.keyhole --merge "AGE=1,2|3,4|5,6" --drop RACE
       keyhole what-if survey.keyhole --merge "JOB='Installation, repair',Construction"
+      keyhole what-if survey.keyhole --band AGE=10y --top EDUC=7 --remove "r1>0.2" --subsample 50%
     """
-    if not drop and not merge:
-        raise click.UsageError("give --drop KEY or --merge KEY=A,B: what would be changed.")
+    if not drop and not merge and all(value is None for value in steps.values()):
+        raise click.UsageError("give --drop KEY or --merge KEY=A,B or another step: what would be changed.")
 
     from keyhole import load
     from keyhole.commands.screen import print_json
 
     assessment = load(folder)
-    found = assessment.what_if([name.strip() for text in drop for name in text.split(",")], merge, data=data)
+    found = assessment.what_if([name.strip() for text in drop for name in text.split(",")], merge, data=data, **steps)
     if as_json:
         fit, uniques = assessment, assessment.summary.input.sample_uniques
+        done = {name: getattr(found, name) for name in ("records", "removed", "blanked", "draws")}
         print_json(
             {
                 "before": describe(uniques, fit.tau1, fit.tau2, fit.grade),
-                "after": describe(found.sample_uniques, found.tau1, found.tau2, found.grade) | {"draws": found.draws},
+                "after": describe(found.sample_uniques, found.tau1, found.tau2, found.grade) | done,
             }
         )
     else:
@@ -111,7 +168,9 @@ def command(folder: Path, data: Path | None, drop: tuple[str, ...], merge: dict[
 def _print_change(summary: "Summary", found: "ReleaseRisk") -> None:
     from keyhole.commands.screen import ENVELOPE, about, print_table, print_text
 
-    body = [
+    body = [("Records", f"{summary.input.used:,}", f"{found.records:,}")] if found.records != summary.input.used else []
+    body += [("Values blanked", "", f"{found.blanked:,}")] if found.blanked else []
+    body += [
         ("Alone in the sample", f"{summary.input.sample_uniques:,}", f"{found.sample_uniques:,}"),
         ("Alone in the population, tau1", about(summary.tau1), about(found.tau1)),
         ("Correct matches expected, tau2", about(summary.tau2), about(found.tau2)),

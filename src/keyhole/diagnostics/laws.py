@@ -186,10 +186,15 @@ def law_of_uniques(
     for chain in range(chains):
         for draw in range(draws):
             a, b = r1[chain, draw].astype(np.float64), r2[chain, draw].astype(np.float64)
-            if people is None:
-                first, last = fill_strata_law(a, float(variance[chain, draw]), buffer)
-            else:
+            if people is not None:
                 first, last = fill_law(a, b, max(people, 1), buffer)
+            else:
+                first, last = fill_strata_law(a, float(variance[chain, draw]), buffer)
+                # Records whose cells overlap are alone together, which makes the variance larger.
+                further = float(variance[chain, draw]) - float((a * (1.0 - a)).sum())
+                if further > NEGLIGIBLE * max(float(variance[chain, draw]), 1.0):
+                    spread_out(buffer, further)
+                    first, last = 0, uniques + 1
             found.append((first, np.cumsum(buffer[first:last])))
     expected = r1.sum(axis=2, dtype=np.float64)
     return stack_laws(found, expected, np.zeros_like(expected) if sure else variance, uniques)
@@ -223,6 +228,34 @@ def find_count_law(size: Integers, yes: Floats, variance: float) -> tuple[int, F
     sd = math.sqrt(variance)
     first, last = max(math.floor(mean - 8.0 * sd), 0), min(math.ceil(mean + 8.0 * sd), int(size.sum()))
     return first, ndtr((np.arange(first, last + 1) + 0.5 - mean) / sd)
+
+
+def spread_out(law: Floats, variance: float) -> None:
+    """Add to the variance of a distribution of counts, in place: steps of one to either side, which keep its mean."""
+    for _ in range(steps := math.ceil(2.0 * variance)):
+        half = 0.5 * variance / steps
+        moved = law * half
+        law -= 2.0 * moved
+        law[1:] += moved[:-1]
+        law[:-1] += moved[1:]
+        law[0] += moved[0]
+        law[-1] += moved[-1]
+
+
+def thin_law(law: Law, records: int, drawn: int) -> Law:
+    """Return the law of tau1 among `drawn` of the records, taken at random: hypergeometric given tau1."""
+    from scipy.stats import hypergeom
+
+    alone = law.point.astype(np.int64)
+    point = np.arange(0, min(int(alone[-1]), drawn) + 1)
+    reached = hypergeom.cdf(point[None, :], records, alone[:, None], drawn)
+    below = np.diff(law.below, axis=2, prepend=0.0) @ reached
+    below[:, :, -1] = 1.0
+    share = drawn / records
+    within = share * (records - drawn) / max(records - 1, 1)
+    square = law.variance + law.expected**2
+    variance = share**2 * law.variance + np.maximum(within * (law.expected - square / records), 0.0)
+    return Law(point.astype(np.float64), below, share * law.expected, variance, min(law.most, drawn), whole=True)
 
 
 def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from keyhole.errors import KeyholeError, SettingsError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
+from keyhole.risk.local import make_local_steps
 from keyhole.risk.measures import about
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 from keyhole.summary import Summary
@@ -184,9 +185,18 @@ class Assessment:
         drop: Iterable[str] = (),
         recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
         *,
+        bands: Mapping[str, Any] | None = None,
+        top: Mapping[str, Any] | None = None,
+        bottom: Mapping[str, Any] | None = None,
+        subsample: float | None = None,
+        remove: str | Iterable[int] | None = None,
+        blank: Mapping[str, str | Iterable[int]] | None = None,
         data: Any = None,
     ) -> ReleaseRisk:
-        """Return the risk if keys were left out or categories merged, from the same draws.
+        """Return the risk of a coarser release, from the same draws.
+
+        Steps may be combined: keys are made coarser first, then values blanked, then records removed, then a share of
+        the records drawn. If several options merge categories of a key, whatever any of them merges is merged.
 
         Parameters
         ----------
@@ -194,6 +204,20 @@ class Assessment:
             Keys to leave out.
         recode
             For each key, lists of categories to merge; the others stay, as in ``{"AGE": [[1, 2], [3, 4, 5]]}``.
+        bands
+            For each ordered key, lower limits or a width, as in ``{"AGE": "10y"}``: its categories are merged into
+            these bands.
+        top
+            For each ordered key, the category or number from which all are merged, as in ``{"EDUC": 7}``.
+        bottom
+            The same for the lowest categories, up to this one.
+        subsample
+            Publish this share of the records, drawn at random.
+        remove
+            Records to remove: a condition on their risk in the coarser release ("r1>0.2", "r2>=0.1", "risk>0.09"), or
+            rows from 1.
+        blank
+            For each key, the records whose value becomes blank, written as in `remove`.
         data
             For a result that was loaded: the file or dataframe that was assessed. It is checked by the hash of its
             codes in manifest.json. Not needed if the run was made with `keep_data`.
@@ -207,20 +231,27 @@ class Assessment:
         KeyholeError
             If the records are needed and not given, or `data` holds others.
         SettingsError
-            If a key or category does not exist.
+            If a key or category does not exist, or the release would not be coarser.
         """
-        posterior = self._posterior
-        if posterior is None or data is not None:
-            from keyhole.results.restored import read_again, restore_posterior
+        posterior = self._records("what_if", data)
+        variables = posterior.microdata.variables
+        coarsening = make_coarsening(variables, drop, recode, bands, top, bottom)
+        names = [variable.name for variable in variables]
+        local = make_local_steps(names, coarsening.kept, blank, remove, subsample)
+        return evaluate_release(posterior, prepare_release(posterior, coarsening, local))
 
-            if data is None:
-                raise KeyholeError(
-                    "what_if needs the records, which this result folder does not hold: give the file or dataframe "
-                    "that was assessed as `data`, or make runs with `keep_data`."
-                )
-            posterior = restore_posterior(self, read_again(self, data))
-        coarsening = make_coarsening(posterior.microdata.variables, drop, recode)
-        return evaluate_release(posterior, prepare_release(posterior, coarsening))
+    def _records(self, method: str, data: Any) -> Posterior:
+        """Return the records with the draws, from the run, from the folder, or from the data."""
+        if self._posterior is not None and data is None:
+            return self._posterior
+        from keyhole.results.restored import read_again, restore_posterior
+
+        if data is None:
+            raise KeyholeError(
+                f"{method} needs the records, which this result folder does not hold: give the file or dataframe "
+                "that was assessed as `data`, or make runs with `keep_data`."
+            )
+        return restore_posterior(self, read_again(self, data))
 
     def report(
         self, path: str | Path, internal: bool = False, title: str | None = None, overwrite: bool = False

@@ -69,6 +69,7 @@ def make_manifest(
             "keys": [variable.name for variable in microdata.variables],
             "ignored_keys": list(microdata.ignored),
             "levels": list(microdata.levels),
+            "order": {variable.name: list(variable.orderable) for variable in microdata.variables if variable.ordered},
             **microdata.reading,
         },
         "rules": rules_fingerprint,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from keyhole.data import Microdata, SourceOptions, Variable, find_cells, read_microdata
 from keyhole.data.columns import COUNTED
 from keyhole.data.microdata import COUNT_CELLS
+from keyhole.data.order import NOTHING
 from keyhole.data.strata import Strata, number_strata
 from keyhole.errors import CodebookError, InputError, OutputError
 from keyhole.risk.release import Posterior
@@ -122,12 +123,12 @@ def read_again(assessment: "Assessment", data: Any) -> Microdata:
     used = _used(assessment)
     if found.rows != len(used) or (used & ~found.row_used).any():
         raise other
-    # Without the records that contradicted a rule; that the result served as codebook here declares no category.
-    variables = (replace(variable, declared=_declares(assessment, variable.name)) for variable in found.variables)
-    found = replace(found.keep(used[found.record_row]), variables=tuple(variables))
+    # Without the records that contradicted a rule.
+    found = found.keep(used[found.record_row])
     if fingerprint_codes(found) != about["codes"]:
         raise other
-    return found
+    # That the result served as codebook here declares no category and orders none.
+    return replace(found, variables=_variables(assessment))
 
 
 def restore_posterior(assessment: "Assessment", microdata: Microdata) -> Posterior:
@@ -218,15 +219,23 @@ def _restore_draws(profiles: Mapping[str, NDArray[Any]], finite: bool, variables
 
 
 def _variables(assessment: "Assessment") -> tuple[Variable, ...]:
-    """Return the keys with their categories, in the order of their codes, and whether a codebook lists these."""
-    return tuple(
-        Variable(
-            found.name,
-            tuple(category.code for category in found.categories),
-            declared=_declares(assessment, found.name),
+    """Return the keys as the run had them: categories in the order of their codes, labels, and what is ordered."""
+    order = assessment.manifest["input"]["order"]
+    variables = []
+    for found in assessment.summary.attribution.variables:
+        labels = [category.label for category in found.categories]
+        low, high = order.get(found.name, NOTHING)
+        variables.append(
+            Variable(
+                found.name,
+                tuple(category.code for category in found.categories),
+                None if None in labels else tuple(str(label) for label in labels),
+                declared=_declares(assessment, found.name),
+                orderable=(low, high),
+                ordered=found.name in order,
+            )
         )
-        for found in assessment.summary.attribution.variables
-    )
+    return tuple(variables)
 
 
 def _declares(assessment: "Assessment", name: str) -> bool:

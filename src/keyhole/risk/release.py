@@ -5,29 +5,44 @@ weights and profiles of stored draws, with V(f, .) for the f variables that are 
 sampling.
 """
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.data import CellCounts, Microdata, Variable, count_records, find_cells
-from keyhole.data.codebook import code_text, whole_numbers
+from keyhole.data import CellCounts, Microdata, Variable, count_cells, count_records, find_cells
+from keyhole.data.bands import read_bands
+from keyhole.data.cells import Codes
+from keyhole.data.recoding import Groups, join_groups, merge_bands, merge_bottom, merge_lists, merge_top
 from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import check_mean
-from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques
+from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques, thin_law
 from keyhole.errors import SettingsError
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.risk.advice import Grade
+from keyhole.risk.local import (
+    Condition,
+    Entries,
+    Items,
+    LocalSteps,
+    Where,
+    find_rows,
+    list_items,
+    make_entries,
+    measure_items,
+    thin_moments,
+)
 from keyhole.risk.measures import Measure, about, certain_measure, measure
 from keyhole.sampling.costs import cell_cost, class_evaluation_cost
-from keyhole.sampling.events import Coarsening, Events, Groups, make_events
+from keyhole.sampling.events import Coarsening, Events, make_events
 from keyhole.sampling.layout import find_rules
 from keyhole.sampling.predict import Measured, Scratch, is_mixture, predict
 from keyhole.sampling.predict import measure as measure_cells
@@ -41,48 +56,40 @@ Item = TypeVar("Item")
 
 
 def make_coarsening(
-    variables: Sequence[Variable], drop: Iterable[str] = (), recode: Mapping[str, Iterable[Iterable[Any]]] | None = None
+    variables: Sequence[Variable],
+    drop: Iterable[str] = (),
+    recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    bands: Mapping[str, Any] | None = None,
+    top: Mapping[str, Any] | None = None,
+    bottom: Mapping[str, Any] | None = None,
 ) -> Coarsening:
-    """Leave out the variables in `drop`, and merge each list of categories in `recode`."""
+    """Leave out the variables in `drop`, and merge what lists, bands, top and bottom coding merge of the others."""
     names = [variable.name for variable in variables]
-    recode = {} if recode is None else recode
     dropped = {_find(name, names) for name in ([drop] if isinstance(drop, str) else drop)}
-    merged = {_find(name, names): groups for name, groups in recode.items()}
-    for j in sorted(dropped & merged.keys()):
-        raise SettingsError(f"'{names[j]}' is dropped and recoded: do one of both")
+    merges: list[tuple[Mapping[str, Any] | None, Callable[[Variable, Any], Groups]]] = [
+        (recode, merge_lists),
+        (read_bands(bands), merge_bands),
+        (top, merge_top),
+        (bottom, merge_bottom),
+    ]
+    found: dict[int, list[Groups]] = {}
+    for entries, merge in merges:
+        for name, entry in (entries or {}).items():
+            j = _find(name, names)
+            if j in dropped:
+                raise SettingsError(f"'{names[j]}' is dropped and recoded: do one of both")
+            found.setdefault(j, []).append(merge(variables[j], entry))
     kept = tuple(j for j in range(len(names)) if j not in dropped)
-    return Coarsening(kept, tuple(_merge(variables[j], merged.get(j, ())) for j in kept))
+    return Coarsening(kept, tuple(join_groups(len(variables[j].categories), found.get(j, [])) for j in kept))
 
 
 def _find(name: str, names: Sequence[str]) -> int:
     if name in names:
         return names.index(name)
-    raise SettingsError(f"'{name}' is not one of the keys{did_you_mean(name, names)}: they are {', '.join(names)}")
-
-
-def _merge(variable: Variable, lists: Iterable[Iterable[Any]]) -> Groups:
-    """Return all categories in groups, in the order of their first category."""
-    place = {category: index for index, category in enumerate(variable.categories)}
-    groups: list[tuple[int, ...]] = []
-    taken: set[int] = set()
-    for number, members in enumerate(lists, start=1):
-        where = f"recode of '{variable.name}', group {number}"
-        if isinstance(members, str) or not isinstance(members, Iterable):
-            raise SettingsError(f"{where} is not a list: write lists of categories, for instance [[1, 2], [3, 4]]")
-        codes = whole_numbers([code_text(member) for member in members])
-        unknown = next((code for code in codes if code not in place), None)
-        if unknown is not None:
-            raise SettingsError(
-                f"{where}: '{unknown}' is not a category of '{variable.name}'{variable.hint(unknown)}: see its codebook"
-            )
-        chosen = {place[code] for code in codes}
-        if len(chosen) < len(codes) or chosen & taken:
-            raise SettingsError(f"{where} names a category twice: a category belongs to one group")
-        taken |= chosen
-        if chosen:
-            groups.append(tuple(sorted(chosen)))
-    groups += [(x,) for x in range(len(variable.categories)) if x not in taken]
-    return tuple(sorted(groups))
+    raise SettingsError(
+        f"'{name}' is not one of the keys{did_you_mean(name, names)}: they are {', '.join(names)}; a release can only "
+        "be coarser than what was assessed, so a further variable needs an assessment of its own"
+    )
 
 
 FEWEST_TO_GRADE = 20
@@ -131,7 +138,7 @@ class ReleaseRisk:
     tau1, tau2 : Measure
         As of an `Assessment`.
     sample_uniques : int
-        Records that are unique in the coarser sample.
+        Records that are unique in the coarser sample; with `subsample`, how many are expected.
     unique_row : numpy.ndarray
         Their rows, from 1.
     r1, r2 : numpy.ndarray
@@ -140,6 +147,12 @@ class ReleaseRisk:
         Number of stored draws used, 0 if the answer is certain.
     grade : str
         Converged, usable or not converged, by its own draws: as the fit, or lower.
+    records : int
+        Records that are published.
+    removed : int
+        Records that are not, because of `remove`.
+    blanked : int
+        Values that are blank because of `blank`.
     """
 
     tau1: Measure
@@ -150,6 +163,9 @@ class ReleaseRisk:
     r2: Floats = field(compare=False)
     draws: int
     grade: Grade = "converged"
+    records: int = 0
+    removed: int = 0
+    blanked: int = 0
 
     def __repr__(self) -> str:
         """One line that holds nothing of a record."""
@@ -166,21 +182,30 @@ class Release:
     For the risk of every record, unique_record has one record of each cell that is evaluated.
     n_unseen: people who may share these cells: unseen people, and records that have no answer left; None with strata,
     of which `exposure` has them, and `events` is its pairs.
+    items: the published rows, if single records are changed; `events` then are theirs and those of their overlaps.
+    drawn: of how many records how many are published, if a share of them is drawn.
     """
 
     unique_record: Integers
     events: Events
     n_unseen: int | None
     exposure: Exposure | None = None
+    items: Items | None = None
+    drawn: tuple[int, int] | None = None
+    records: int = 0
+    removed: int = 0
+    blanked: int = 0
 
 
-def prepare_release(posterior: Posterior, coarsening: Coarsening) -> Release:
+def prepare_release(posterior: Posterior, coarsening: Coarsening, local: LocalSteps | None = None) -> Release:
     """Count the coarse cells of the records and make the events of those with one record."""
+    if local is not None and local.any:
+        return _prepare_local(posterior, coarsening, local)
     cells, counts = count_coarse(posterior, coarsening)
     return expose_cells(posterior, coarsening, cells, counts, counts.unique_record)
 
 
-def count_coarse(posterior: Posterior, coarsening: Coarsening) -> tuple[NDArray[np.int32], CellCounts]:
+def count_coarse(posterior: Posterior, coarsening: Coarsening) -> tuple[Codes, CellCounts]:
     """Return the distinct coarse cells (cells, kept), and how many records each has."""
     # Cells are merged, not records: there are far fewer of them in a large file.
     coarse = coarsening.apply(posterior.microdata.cells)
@@ -189,19 +214,97 @@ def count_coarse(posterior: Posterior, coarsening: Coarsening) -> tuple[NDArray[
 
 
 def expose_cells(
-    posterior: Posterior, coarsening: Coarsening, cells: NDArray[np.int32], counts: CellCounts, records: Integers
+    posterior: Posterior, coarsening: Coarsening, cells: Codes, counts: CellCounts, records: Integers
 ) -> Release:
     """Make the events of the cells of these records, and say who may be in them."""
+    blank = np.asarray((cells < 0).all(axis=1))[counts.cell] if counts.blank else None
+    return _expose(posterior, coarsening, cells[counts.cell[records]], blank, records)
+
+
+def _expose(
+    posterior: Posterior, coarsening: Coarsening, cells: Codes, blank: NDArray[np.bool_] | None, records: Integers
+) -> Release:
+    """Make the events of cells; blank: which records have no answer, and may be anybody."""
+    levels, strata, published = posterior.microdata.levels, posterior.strata, posterior.microdata.records
     possible = None if posterior.zeros is None or not len(posterior.zeros.impossible) else posterior.zeros.possible
-    levels, strata, chosen = posterior.microdata.levels, posterior.strata, cells[counts.cell[records]]
     if strata is not None:
         unseen = strata.unseen
-        if counts.blank:
-            blank = np.asarray((cells < 0).all(axis=1))[counts.cell]
+        if blank is not None:
             unseen = unseen + np.bincount(strata.of_record[blank], minlength=len(unseen))
-        exposure = make_exposure(strata, unseen, chosen, coarsening, levels, possible)
-        return Release(records, exposure.pairs, None, exposure)
-    return Release(records, make_events(chosen, coarsening, levels, possible), posterior.n_unseen + counts.blank)
+        exposure = make_exposure(strata, unseen, cells, coarsening, levels, possible)
+        return Release(records, exposure.pairs, None, exposure, records=published)
+    n_unseen = posterior.n_unseen + (0 if blank is None else int(blank.sum()))
+    return Release(records, make_events(cells, coarsening, levels, possible), n_unseen, records=published)
+
+
+def _prepare_local(posterior: Posterior, coarsening: Coarsening, local: LocalSteps) -> Release:
+    """Blank values, remove records and draw a share of them, in this order."""
+    coarse = coarsening.apply(posterior.microdata.cells)[posterior.microdata.cell]
+    published, blanked = coarse.copy(), 0
+    nobody = np.zeros(len(coarse), np.bool_)
+    risks: dict[str, Floats] = {}
+    for j, where in local.blank.items():
+        chosen = _choose(posterior, coarsening, coarse, coarse, where, "blank", risks)
+        column = published[:, coarsening.kept.index(j)]
+        blanked += int((chosen & (column >= 0)).sum())
+        column[chosen] = -1
+    removed = nobody
+    if local.remove is not None:
+        risks = risks if not blanked else {}
+        removed = _choose(posterior, coarsening, coarse, published, local.remove, "remove", risks)
+    if removed.all():
+        raise SettingsError("`remove` leaves no record")
+    _refuse_missing(coarse, removed, local.subsample)
+    items, drawn = list_items(coarse, published, removed, local.subsample)
+    release = release_items(posterior, coarsening, coarse, items)
+    left = len(coarse) - int(removed.sum()) if drawn is None else drawn[1]
+    return replace(release, drawn=drawn, records=left, removed=int(removed.sum()), blanked=blanked)
+
+
+def release_items(posterior: Posterior, coarsening: Coarsening, coarse: Codes, items: Items) -> Release:
+    """Make the events of published rows; coarse: the codes of all records before single values were changed."""
+    if posterior.n_unseen and not posterior.draws and len(items.rows):
+        raise SettingsError(
+            "no record is alone in the file, so nothing was estimated: `remove`, `blank` and `subsample` need draws"
+        )
+    blank = np.asarray((coarse < 0).all(axis=1)) if coarse.shape[1] else np.zeros(len(coarse), np.bool_)
+    cells = np.concatenate([items.rows, items.overlaps])
+    unique = items.record[items.released == 1]
+    return replace(_expose(posterior, coarsening, cells, blank if blank.any() else None, unique), items=items)
+
+
+def _refuse_missing(coarse: Codes, removed: NDArray[np.bool_], share: float | None) -> None:
+    """Refuse what has no exact answer where missing answers are left to the model."""
+    if not (coarse < 0).any():
+        return
+    if share is not None:
+        raise SettingsError("`subsample` is not available with `missing` model: who shares a cell is not known")
+    unique = np.zeros(len(coarse), np.bool_)
+    unique[count_cells(coarse).unique_record] = True
+    if (removed & ~unique).any():
+        raise SettingsError("with `missing` model only sample uniques can be removed: use a condition on r1 or r2")
+
+
+def _choose(
+    posterior: Posterior,
+    coarsening: Coarsening,
+    coarse: Codes,
+    published: Codes,
+    where: Where,
+    option: str,
+    risks: dict[str, Floats],
+) -> NDArray[np.bool_]:
+    """Return which records a step concerns; risks: those found for the same published rows, by measure."""
+    if not isinstance(where, Condition):
+        return find_rows(posterior.microdata, where, option)
+    if where.measure not in risks:
+        nobody = np.zeros(len(coarse), np.bool_)
+        items, _ = list_items(coarse, published, nobody, None, every=where.measure == "risk")
+        release = release_items(posterior, coarsening, coarse, items)
+        found = evaluate_draws(posterior, release, spread_draws(posterior.available, ENOUGH_DRAWS))
+        by_item = np.mean([draw.r1 if where.measure == "r1" else draw.r2 for draw in found], axis=0)
+        risks[where.measure] = np.append(by_item, 0.0)[items.of_record]
+    return where.holds(risks[where.measure])
 
 
 def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
@@ -215,29 +318,44 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
     """Evaluate a coarser release on the stored draws of these numbers, by default on about ENOUGH_DRAWS of them."""
     uniques = len(release.unique_record)
     rows = posterior.microdata.record_row[release.unique_record] + 1
-    if not posterior.draws or not uniques:
+    done = {name: getattr(release, name) for name in ("records", "removed", "blanked")}
+    cells = uniques if release.items is None else len(release.items.rows)
+    if not cells or not (posterior.draws or release.items):
         one = np.ones(uniques)
         sure = certain_measure(float(uniques))
-        return ReleaseRisk(sure, sure, uniques, rows, one, one, 0)
+        return ReleaseRisk(sure, sure, uniques, rows, one, one, 0, **done)
     chosen = spread_draws(posterior.available, ENOUGH_DRAWS) if draws is None else draws
     found = evaluate_draws(posterior, release, chosen)
-    by_chain = (len(posterior.draws), -1)
-    r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, uniques) for name in ("r1", "r2"))
+    by_chain = (max(len(posterior.draws), 1), -1)
+    r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, cells) for name in ("r1", "r2"))
     expected = [np.array([draw.expected[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
     variance = [np.array([draw.variance[x] for draw in found]).reshape(by_chain) for x in (0, 1)]
     # The law takes long with many uniques, so it is then computed for fewer draws.
     place = np.linspace(0, r1.shape[1] - 1, min(count_laws(len(r1), uniques, variance[0].mean()), r1.shape[1]))
     few = np.unique(place.astype(int))
+    n_unseen = release.n_unseen
+    most = float(uniques)
+    if release.items is not None:
+        # Unions may overlap, so the law takes its variance as it was computed.
+        alone = release.items.released == 1
+        r1, r2, n_unseen, most = r1[:, :, alone], r2[:, :, alone], None, float(release.items.weight.sum())
+    law = law_of_uniques(r1[:, few], r2[:, few], n_unseen, variance[0][:, few])
+    if release.drawn is not None:
+        expected[0], variance[0] = thin_moments(expected[0], variance[0], *release.drawn)
+        law = thin_law(law, *release.drawn)
+        uniques = round(most)
     grade = grade_release(posterior.grade, expected, variance)
+    highest = math.ceil(most) if release.drawn is None else min(release.drawn[1], cells)
     return ReleaseRisk(
-        tau1=measure(law_of_uniques(r1[:, few], r2[:, few], release.n_unseen, variance[0][:, few]), expected[0], grade),
-        tau2=measure(law_of_matches(expected[1], variance[1], uniques), expected[1], grade),
+        tau1=measure(law, expected[0], grade),
+        tau2=measure(law_of_matches(expected[1], variance[1], highest), expected[1], grade),
         sample_uniques=uniques,
         unique_row=rows,
         r1=r1.mean(axis=(0, 1)),
         r2=r2.mean(axis=(0, 1)),
-        draws=len(found),
+        draws=len(found) if posterior.draws else 0,
         grade=grade,
+        **done,
     )
 
 
@@ -264,13 +382,28 @@ def estimate_work(posterior: Posterior, release: Release) -> float:
 
 
 def _measure(rng: np.random.Generator, draw: Draw, release: Release, rules: Rules, scratch: Scratch) -> Measured:
+    if release.items is not None:
+        return measure_items(_predict_entries(rng, draw, release, rules, scratch), release.items, release.drawn)
     if release.exposure is not None:
         return measure_exposure(predict_strata(rng, draw, release.exposure, scratch), release.exposure)
     return measure_cells(predict(rng, draw, release.events, rules, scratch).q, release.n_unseen or 0)
 
 
+def _predict_entries(rng: np.random.Generator, draw: Draw, release: Release, rules: Rules, scratch: Scratch) -> Entries:
+    exposure = release.exposure
+    if exposure is not None:
+        q = predict_strata(rng, draw, exposure, scratch)
+        return make_entries(q, exposure.start, exposure.people[exposure.stratum], exposure.stratum)
+    return make_entries(predict(rng, draw, release.events, rules, scratch).q, None, release.n_unseen or 0)
+
+
 def evaluate_draws(posterior: Posterior, release: Release, draws: Sequence[int]) -> list[Measured]:
     """Return the risks of a release in each of these draws."""
+    if not posterior.draws:
+        # The sample is the whole population.
+        assert release.items is not None
+        none = make_entries(np.zeros(release.events.cells), None, 0)
+        return [measure_items(none, release.items, release.drawn)]
     rules = posterior.rules
     return over_draws(posterior, draws, lambda rng, draw, scratch: _measure(rng, draw, release, rules, scratch))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.data.recoding import Groups
 from keyhole.kernels.state import Floats, Integers
 from keyhole.zeros.boxes import Box, Grid, admitted, confine, make_grid, merge, pack
 
@@ -21,9 +22,6 @@ Levels = tuple[int, ...]
 
 Sets = dict[Levels, int]
 """The number of each set of levels that occurs, in their order."""
-
-Groups = tuple[tuple[int, ...], ...]
-"""Categories of a variable in groups, each published as one category; by their index."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,105 @@
+"""Coarser categories: bands, top and bottom coding, lists, and what they are called."""
+
+import itertools
+
+import pytest
+
+from keyhole.data.bands import read_bands
+from keyhole.data.order import note_order
+from keyhole.data.recoding import join_groups, merge_bands, merge_bottom, merge_lists, merge_top, name_group, read_span
+from keyhole.data.variables import Variable
+from keyhole.errors import SettingsError
+from keyhole.risk.release import make_coarsening
+
+AGE = note_order(Variable("AGE", tuple(str(x) for x in range(18, 30))))
+BANDED = note_order(Variable("AGE", ("0-14", "15-29", "30-44", "45-59", "60+", "")))
+CODED = note_order(Variable("AGE", ("1", "2", "3", "4"), ("under 15", "15-19", "20-29", "30 and over")), listed=True)
+COLOUR = note_order(Variable("COLOUR", ("blue", "green", "red")))
+SCHOOL = note_order(Variable("SCHOOL", ("none", "primary", "middle", "higher", "PhD")), marked=True)
+
+
+def names(variable, groups):
+    return [name_group(variable, group) for group in groups]
+
+
+def band(variable, text):
+    return merge_bands(variable, read_bands({variable.name: text})[variable.name])
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        (AGE, "5y", ["18-19", "20-24", "25+"]),
+        (AGE, "18,21,27", ["18-20", "21-26", "27+"]),
+        (BANDED, "30y", ["0-29", "30-59", "60+", ""]),
+        (BANDED, "0,30", ["0-29", "30+", ""]),
+        (CODED, "20y", ["1-2", "3+"]),
+        (CODED, "0,20", ["1-2", "3+"]),
+    ],
+)
+def test_bands_merge_what_lies_within_them(variable, text, expected):
+    assert names(variable, band(variable, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        (BANDED, "10y", "lies in more than one of these bands"),
+        (BANDED, "0,20,40", "lies in more than one of these bands"),
+        (BANDED, "0,30,70", "lies in more than one of these bands"),
+        (AGE, "20,25", "below the lowest limit"),
+        (COLOUR, "5y", "its categories have no order"),
+        (SCHOOL, "5y", "not all of its categories are numbers or bands"),
+    ],
+)
+def test_finer_and_crossing_bands_are_refused(variable, text, message):
+    with pytest.raises(SettingsError, match=message):
+        band(variable, text)
+
+
+def test_top_and_bottom():
+    assert names(AGE, merge_top(AGE, 27)) == [*(str(x) for x in range(18, 27)), "27+"]
+    assert names(AGE, merge_top(AGE, "28.5"))[-1] == "29"
+    assert names(AGE, merge_bottom(AGE, 20))[0] == "18-20"
+    assert names(BANDED, merge_top(BANDED, 45)) == ["0-14", "15-29", "30-44", "45+", ""]
+    assert names(BANDED, merge_top(BANDED, "45-59")) == ["0-14", "15-29", "30-44", "45+", ""]
+    assert names(BANDED, merge_bottom(BANDED, 29)) == ["0-29", "30-44", "45-59", "60+", ""]
+    assert names(SCHOOL, merge_top(SCHOOL, "middle")) == ["none", "primary", "middle|higher|PhD"]
+    for merge, limit in ((merge_top, 50), (merge_bottom, 20), (merge_top, "red"), (merge_top, 99)):
+        with pytest.raises(SettingsError):
+            merge(BANDED, limit)
+    with pytest.raises(SettingsError, match="no order"):
+        merge_top(COLOUR, "green")
+
+
+def test_a_blank_and_unordered_categories_keep_to_themselves():
+    assert BANDED.orderable == (0, 5)
+    assert names(COLOUR, merge_lists(COLOUR, [["blue", "red"]])) == ["blue|red", "green"]
+    assert names(BANDED, merge_lists(BANDED, [["", "60+"]]))[-1] == "60+|blank"
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [("7", 7, 7), ("-3.5", -3.5, -3.5), ("20-24", 20, 24), ("-10 to -1", -10, -1), ("0.5 to <1", 0.5, 1),
+     ("75+", 75, float("inf")), ("75 and over", 75, float("inf")), ("under 15", float("-inf"), 15)],
+)  # fmt: skip
+def test_spans(text, low, high):
+    found = read_span(text)
+    assert (found.low, found.high) == (low, high)
+    assert read_span("12 people") is None
+
+
+def test_the_order_of_options_does_not_matter():
+    groupings = [band(AGE, "5y"), merge_top(AGE, 24), merge_bottom(AGE, 19), merge_lists(AGE, [[19, 21]])]
+    found = {join_groups(12, order) for order in itertools.permutations(groupings)}
+    assert len(found) == 1
+    assert names(AGE, found.pop()) == ["18+"]
+    one = make_coarsening([AGE], recode={"AGE": [[18, 20]]}, top={"AGE": 26}, bottom={"AGE": 19})
+    assert names(AGE, one.groups[0]) == ["18-20", *(str(x) for x in range(21, 26)), "26+"]
+
+
+def test_what_is_not_coarser_is_refused_with_the_reason():
+    with pytest.raises(SettingsError, match="a release can only be coarser than what was assessed"):
+        make_coarsening([AGE], drop=["INCOME"])
+    with pytest.raises(SettingsError, match="is dropped and recoded"):
+        make_coarsening([AGE], drop=["AGE"], top={"AGE": 20})
