@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Stopped,
     )
     from keyhole.evaluation import Comparison, Outcome, compare, validate
+    from keyhole.plan import Plan, Recipe, load_plan, protect
     from keyhole.results import Assessment, load
     from keyhole.risk import Diagnosis, Expected, Measure, ReleaseRisk, Verdict
     from keyhole.sampling import Notice, Progress
@@ -41,6 +42,7 @@ _NAMES = {
     "diagnostics.gates": "Gate",
     "errors": "CodebookError InputError KeyholeError NotConvergedWarning OutputError RulesError SettingsError Stopped",
     "evaluation": "Comparison Outcome compare validate",
+    "plan": "Plan Recipe load_plan protect",
     "results": "Assessment load",
     "risk": "Diagnosis Expected Measure ReleaseRisk Verdict",
     "sampling": "Notice Progress",
@@ -64,7 +66,9 @@ __all__ = [
     "Notice",
     "Outcome",
     "OutputError",
+    "Plan",
     "Progress",
+    "Recipe",
     "ReleaseRisk",
     "RulesError",
     "Settings",
@@ -77,6 +81,8 @@ __all__ = [
     "compare",
     "inspect",
     "load",
+    "load_plan",
+    "protect",
     "simulate",
     "validate",
     "zeros",

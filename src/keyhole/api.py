@@ -12,12 +12,13 @@ from typing import Any, Literal, SupportsIndex, Unpack, cast
 import numpy as np
 
 from keyhole.data import Microdata, SourceOptions, count_records, encode, read_codebook, read_microdata
+from keyhole.data.frames import name_library
 from keyhole.data.order import order_keys
 from keyhole.data.strata import add_strata, check_design, make_strata
 from keyhole.errors import InputError, RulesError, SettingsError, Stopped, warn_not_converged
 from keyhole.files import sha256
 from keyhole.progress import notebook_progress
-from keyhole.results.assessment import Assessment, name_library
+from keyhole.results.assessment import Assessment
 from keyhole.results.folder import make_manifest
 from keyhole.results.restored import describe_strata, list_boxes
 from keyhole.risk import check_fit, check_half

@@ -24,6 +24,8 @@ COMMANDS = {
     "compare": "Compare keyhole's estimates with those of other methods.",
     "demo": "Try it on a made-up country whose true risk is known.",
     "inspect": "Show the variables of a file, to choose the keys.",
+    "plan": "Find the coarser release that meets a limit with the least loss.",
+    "protect": "Apply a plan to its file.",
     "report": "Write the report of a result folder again, safe or internal.",
     "simulate": "Draw a population and a sample from the model.",
     "validate": "Check estimators on a known population.",

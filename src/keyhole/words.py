@@ -19,14 +19,15 @@ NEGLIGIBLE = 0.01
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in Persian, Hindi and others
 
 OPTIONS = frozenset((
-    "accept", "allocation", "allow_identifier", "band", "blank", "bottom", "chains", "codebook", "config",
-    "count", "count_cells", "csv", "data", "drop", "drop_contradictions", "estimator", "estimators",
-    "fail_above", "false_discovery", "fraction", "household", "ignore_strata", "internal", "json", "keep_data",
-    "keys", "levels", "max_sweeps", "mc_draws", "merge", "missing", "model", "na", "order", "ordered", "out",
-    "overwrite", "policy", "population", "possible", "prior", "profiles", "query", "quick", "quiet",
-    "raw_labels", "remove", "replicates", "resume", "sample", "sample_size", "scheduler", "seed", "self_check",
-    "strata", "strata_sizes", "subsample", "target_ess", "time_limit", "title", "top", "unordered", "url",
-    "user_missing", "weight", "weight_classes", "with_keys", "workers", "zeros",
+    "accept", "allocation", "allow_identifier", "at_most", "band", "blank", "bottom", "chains", "codebook",
+    "config", "count", "count_cells", "csv", "data", "drop", "drop_contradictions", "estimator", "estimators",
+    "fail_above", "false_discovery", "fraction", "hierarchy", "household", "ignore_strata", "importance",
+    "internal", "json", "keep", "keep_data", "keys", "levels", "limit", "max_sweeps", "mc_draws", "merge",
+    "missing", "model", "na", "order", "ordered", "out", "overwrite", "plan", "policy", "population",
+    "possible", "prior", "profiles", "query", "quick", "quiet", "raw_labels", "remove", "replicates", "resume",
+    "sample", "sample_size", "scheduler", "seed", "self_check", "shuffle", "strata", "strata_sizes",
+    "subsample", "suppress", "target_ess", "time_limit", "title", "top", "unordered", "url", "user_missing",
+    "weight", "weight_classes", "with_keys", "workers", "zeros",
 ))  # fmt: skip
 """Names of the options of all commands. Listed here because importing the commands is slow."""
 

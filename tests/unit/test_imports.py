@@ -19,6 +19,7 @@ LAYERS = [
     {"classical"},
     {"summary"},
     {"report"},
+    {"plan"},
     {"results"},
     {"api"},
     {"demo", "evaluation"},

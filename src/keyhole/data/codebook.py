@@ -22,7 +22,7 @@ from keyhole.words import clean_name
 WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
-class _TextLoader(yaml.BaseLoader):
+class TextLoader(yaml.BaseLoader):
     """Reads every scalar as text and refuses duplicate names in a mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -53,7 +53,7 @@ def read_codebook(source: str | Path | Mapping[str, Any] | None) -> dict[str, Va
         if path.suffix.lower() == ".json":
             book = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_mapping)
         else:
-            book = _TextLoader(text).get_single_data()
+            book = TextLoader(text).get_single_data()
         return _variables(book, str(path))
     except CodebookError as error:
         message = str(error)

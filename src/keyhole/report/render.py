@@ -20,12 +20,16 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def render(content: Content) -> str:
     """Return the content as one HTML page."""
+    return render_page("report.html", content=content)
+
+
+def render_page(template: str, **values: Any) -> str:
+    """Return a template as one page, with the style of reports and the policy that allows it."""
     style = read_style()
     # The policy allows exactly these characters between the style tags.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    template = make_environment().get_template("report.html")
-    return template.render(content=content, style=Markup(style), policy=policy)
+    return make_environment().get_template(template).render(style=Markup(style), policy=policy, **values)
 
 
 def read_style() -> str:

@@ -12,24 +12,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.errors import KeyholeError, SettingsError
+from keyhole.data.frames import convert_frame
+from keyhole.errors import KeyholeError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
+from keyhole.risk.limits import read_limits
 from keyhole.risk.local import make_local_steps
 from keyhole.risk.measures import about
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 from keyhole.summary import Summary
 
 if TYPE_CHECKING:
+    from keyhole.plan.planning import Plan
     from keyhole.report.notebook import Picture
 
 # Quantities that describe the chain rather than the population; ArviZ calls this group `sample_stats`.
 CHAIN_QUANTITIES = ("log_likelihood",)
 
 SHOWN_KEYS = 8
-
-LIBRARIES = ("pandas", "polars", "pyarrow")
-"""Dataframe libraries in which records are returned."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,6 +240,56 @@ class Assessment:
         local = make_local_steps(names, coarsening.kept, blank, remove, subsample)
         return evaluate_release(posterior, prepare_release(posterior, coarsening, local))
 
+    def plan(
+        self,
+        limits: Any,
+        *,
+        keep: Iterable[str] = (),
+        importance: Mapping[str, float] | None = None,
+        hierarchy: Any = None,
+        at_most: float | str = "60s",
+        suppress: float = 0.01,
+        data: Any = None,
+    ) -> "Plan":
+        """Find the coarser release that meets limits with the least loss of information, from the same draws.
+
+        Parameters
+        ----------
+        limits
+            What the release has to meet: ``{"tau1.upper": 10}``, "tau1.upper=10", or a list of these.
+        keep
+            Keys that stay as they are.
+        importance
+            Weights of keys in the loss, 1 if not given, as in ``{"EDUC": 3}``.
+        hierarchy
+            Groups of categories in place of neighbours: nested lists by key, the path of a YAML file, or a list of
+            paths; ``{"EDUC": "educ.csv"}`` or "EDUC=educ.csv" is a table of ARX.
+        at_most
+            How long the search may take, as text (30s, 5m) or in seconds.
+        suppress
+            Largest share of records of which values may be blanked or which may be removed, if that loses less.
+        data
+            As of `what_if`.
+
+        Returns
+        -------
+        Plan
+
+        Raises
+        ------
+        KeyholeError
+            If the records are needed and not given, or no release meets the limits.
+        SettingsError
+            If a limit, a key or a hierarchy is not valid.
+        """
+        from keyhole.plan.planning import make_plan
+        from keyhole.results.restored import describe_reading
+
+        posterior = self._records("plan", data)
+        return make_plan(
+            posterior, describe_reading(self), read_limits(limits), keep, importance, hierarchy, at_most, suppress
+        )
+
     def _records(self, method: str, data: Any) -> Posterior:
         """Return the records with the draws, from the run, from the folder, or from the data."""
         if self._posterior is not None and data is None:
@@ -307,31 +357,3 @@ class Assessment:
         if arviz.__version__.startswith("0."):
             return arviz.from_dict(**groups)
         return arviz.from_dict(groups)
-
-
-def name_library(source: Any) -> str:
-    """Return the name of the library of a dataframe; polars for anything that is none or that is read lazily."""
-    if isinstance(source, str | Path):
-        return "polars"
-    import narwhals.stable.v2 as nw
-
-    frame = nw.from_native(source, eager_only=True, pass_through=True)
-    name = frame.implementation.value if isinstance(frame, nw.DataFrame) else "polars"
-    return name if name in LIBRARIES else "polars"
-
-
-def convert_frame(records: pl.DataFrame, library: str) -> Any:
-    """Return a table as a dataframe of the library."""
-    if library not in LIBRARIES:
-        raise SettingsError(f"`library` must be one of {', '.join(LIBRARIES)}")
-    if library == "polars":
-        return records.clone()
-    import narwhals.stable.v2 as nw
-
-    try:
-        if library == "pyarrow":
-            return nw.from_native(records).to_arrow()
-        columns = {name: records[name].to_numpy() for name in records.columns}
-        return nw.from_dict(columns, backend=nw.Implementation.PANDAS).to_native()
-    except ImportError:
-        raise KeyholeError(f"{library} is not installed: install it, or use another `library`.") from None

@@ -18,6 +18,7 @@ import polars.selectors
 
 from keyhole._version import __version__
 from keyhole.data import Microdata
+from keyhole.data.reading import fingerprint_codes
 from keyhole.errors import OutputError
 from keyhole.files import (
     LOCK,
@@ -36,7 +37,7 @@ from keyhole.report import make_content
 from keyhole.report.render import render
 from keyhole.results.assessment import Assessment
 from keyhole.results.draws_file import read_draws, write_draws
-from keyhole.results.restored import KEYS, fingerprint_codes, read_keys, restore_posterior, write_keys
+from keyhole.results.restored import KEYS, read_keys, restore_posterior, write_keys
 from keyhole.sampling.checkpoint import holds_run, remove_checkpoint
 from keyhole.settings import Settings
 from keyhole.summary import Summary

@@ -4,8 +4,6 @@ A result folder holds the stored draws and the boxes of the rules. With the reco
 needs, so that what-if is answered from a folder as from a fresh run, to the bit.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,12 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.data import Microdata, SourceOptions, Variable, find_cells, read_microdata
+from keyhole.data import Microdata, Variable, find_cells
 from keyhole.data.columns import COUNTED
-from keyhole.data.microdata import COUNT_CELLS
 from keyhole.data.order import NOTHING
+from keyhole.data.reading import Reading, fingerprint_codes, read_records
 from keyhole.data.strata import Strata, number_strata
-from keyhole.errors import CodebookError, InputError, OutputError
+from keyhole.errors import InputError, OutputError
 from keyhole.risk.release import Posterior
 from keyhole.sampling.predict import make_draw
 from keyhole.sampling.trace import Draws
@@ -36,14 +34,6 @@ KEYS = "keys.parquet"
 
 STRATUM = "keyhole_stratum "
 """What the names of columns of strata begin with in this file, since they may be called like keys."""
-
-
-def fingerprint_codes(microdata: Microdata) -> str:
-    """Return the SHA-256 of names, categories and codes of the records: equal for equal records from any source."""
-    digest = hashlib.sha256(json.dumps([[found.name, found.categories] for found in microdata.variables]).encode())
-    for part in (microdata.cells, microdata.cell):  # the cells are sorted, so equal records have equal numbers
-        digest.update(np.ascontiguousarray(part, np.int32).tobytes())
-    return digest.hexdigest()
 
 
 def write_keys(microdata: Microdata, path: Path) -> None:
@@ -95,40 +85,28 @@ def read_keys(assessment: "Assessment", path: Path) -> Microdata:
     return microdata
 
 
-def read_again(assessment: "Assessment", data: Any) -> Microdata:
-    """Read the data of the run as it read them; refuse other data.
-
-    Other columns than the keys, and the format of the file, may differ: only the records count.
-    """
+def describe_reading(assessment: "Assessment") -> Reading:
+    """Return how the records of a run were read."""
     about = assessment.manifest["input"]
-    where = str(data) if isinstance(data, str | Path) else "the dataframe"
-    if about["count"] == COUNT_CELLS:
-        raise InputError("the records of this result were counted by a database: make the run again with `keep_data`.")
-    names = [*about["keys"], *about["ignored_keys"]]
-    met = about["na"]["met"]
-    book = {
-        variable.name: {"categories": list(variable.categories), "missing": met.get(variable.name, [])}
-        for variable in _variables(assessment)
-    }
-    options = SourceOptions(None, about["count"], about["bands"], about["user_missing"], about["na"]["texts"])
-    missing = assessment.summary.settings.missing
-    other = InputError(
-        f"{where} does not hold the records of this result: give the data that it was made from, as they were."
+    return Reading(
+        codes=about["codes"],
+        rows=about["rows"],
+        unused=tuple((np.flatnonzero(~_used(assessment)) + 1).tolist()),
+        variables=_variables(assessment),
+        ignored=tuple(about["ignored_keys"]),
+        met=about["na"]["met"],
+        count=about["count"],
+        bands=about["bands"],
+        user_missing=about["user_missing"],
+        na=about["na"]["texts"],
+        missing=assessment.summary.settings.missing,
+        strata=design_of_strata(assessment),
     )
-    strata = design_of_strata(assessment)
-    try:
-        found = read_microdata(data, names, book, names, missing, options, **strata)
-    except CodebookError:
-        raise other from None
-    used = _used(assessment)
-    if found.rows != len(used) or (used & ~found.row_used).any():
-        raise other
-    # Without the records that contradicted a rule.
-    found = found.keep(used[found.record_row])
-    if fingerprint_codes(found) != about["codes"]:
-        raise other
-    # That the result served as codebook here declares no category and orders none.
-    return replace(found, variables=_variables(assessment))
+
+
+def read_again(assessment: "Assessment", data: Any) -> Microdata:
+    """Read the data of the run as it read them; refuse other data."""
+    return read_records(describe_reading(assessment), data)
 
 
 def restore_posterior(assessment: "Assessment", microdata: Microdata) -> Posterior:

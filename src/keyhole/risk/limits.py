@@ -156,6 +156,17 @@ def parse_limits(texts: Iterable[str], option: str = "limit") -> list[Limit]:
     return [limit for limit in found.values() if limit is not None]
 
 
+def read_limits(given: Any, option: str = "limit") -> list[Limit]:
+    """Return the limits of a text, a limit, a mapping such as {"tau1.upper": 10}, or a list of these."""
+    if isinstance(given, Limit):
+        return [given]
+    if isinstance(given, str):
+        return parse_limits([given], option)
+    if isinstance(given, Mapping):
+        return parse_limits([f"{name}={value}" for name, value in given.items()], option)
+    return [limit for item in given for limit in read_limits(item, option)]
+
+
 def exceeded(limits: Iterable[Limit], numbers: Mapping[str, Any]) -> list[str]:
     """Describe the limits that are exceeded."""
     return [limit.describe(numbers) for limit in limits if not limit.met(numbers)]
