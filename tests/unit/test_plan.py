@@ -1,0 +1,379 @@
+"""Plans: monotone risk, the search against brute force, hierarchies, suppression, and what is refused."""
+
+import itertools
+import json
+import stat
+import time
+
+import numpy as np
+import pytest
+
+import keyhole as kh
+from keyhole.data import Variable
+from keyhole.data.order import note_order
+from keyhole.errors import InputError, KeyholeError, OutputError, SettingsError
+from keyhole.plan.hierarchies import read_hierarchies
+from keyhole.plan.judge import Judge
+from keyhole.plan.lattice import entropy, lose_entropy, make_lattice
+from keyhole.plan.planning import make_plan, split_draws
+from keyhole.plan.search import MET, MISSED, Search, decide, walk
+from keyhole.plan.utility import measure_utility
+from keyhole.risk.limits import read_limits
+from keyhole.risk.local import LocalSteps
+from keyhole.risk.release import evaluate_draws, evaluate_release, prepare_release
+from tests.unit.test_release import RULES, make_posterior
+
+
+def make_survey(n=400, seed=3):
+    """A file with ordered and unordered keys that depend on each other."""
+    import polars as pl
+
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 3, n)
+    return pl.DataFrame(
+        {
+            "AGE": np.clip(kind * 2 + rng.integers(0, 6, n), 0, 8) + 1,
+            "SEX": np.where(rng.random(n) < 0.5, "f", "m"),
+            "WORK": np.clip(kind + rng.integers(0, 3, n), 0, 4) + 1,
+            "PLACE": rng.choice(["north", "south", "west"], n, p=[0.5, 0.3, 0.2]),
+            "INCOME": rng.integers(1000, 9000, n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return make_survey()
+
+
+@pytest.fixture(scope="module")
+def assessed(survey):
+    return kh.assess(survey, "AGE,SEX,WORK,PLACE", population=4000, model="classes", max_sweeps=400, seed=2)
+
+
+@pytest.fixture(scope="module")
+def posterior(assessed):
+    return assessed._posterior
+
+
+CHANGES = [LocalSteps(), LocalSteps({0: (1, 2, 3)}), LocalSteps(remove=(4, 5))]
+
+
+@pytest.mark.parametrize("rules", ["none", "several"])
+def test_risk_falls_in_every_draw_as_a_release_gets_coarser(rng, tmp_path, rules):
+    """All neighbours in the lattice, every draw, tau1 and tau2, every record and the sum of 1/F."""
+    posterior, _, _ = make_posterior(rng, tmp_path, RULES[rules], records=14)
+    variables = tuple(note_order(variable) for variable in posterior.microdata.variables)
+    posterior = type(posterior)(**{**posterior.__dict__, "microdata": _with(posterior.microdata, variables)})
+    lattice = make_lattice(posterior.microdata)
+    assert lattice.size > 30
+    found = {}
+    for node in itertools.product(*map(range, lattice.shape)):
+        release = prepare_release(posterior, lattice.coarsening(node))
+        found[node] = release.unique_record.tolist(), evaluate_draws(posterior, release, range(3))
+    compared = 0
+    for node, (alone, draws) in found.items():
+        for j, x in enumerate(node):
+            for y in lattice.next_coarser(j, x):
+                unique, coarse = found[(*node[:j], y, *node[j + 1 :])]
+                assert set(unique) <= set(alone)
+                place = [alone.index(i) for i in unique]
+                for fine, merged in zip(draws, coarse, strict=True):
+                    assert (merged.r1 <= fine.r1[place] + 1e-12).all()
+                    assert (merged.r2 <= fine.r2[place] + 1e-12).all()
+                    assert all(merged.expected[t] <= fine.expected[t] + 1e-12 for t in (0, 1))
+                    compared += 1
+    assert compared > 200
+
+
+def _with(microdata, variables):
+    from dataclasses import replace
+
+    return replace(microdata, variables=variables)
+
+
+@pytest.mark.parametrize("limit", ["tau1.upper=20", "tau1=6", "tau2.upper=40", "tau1.upper=8", "tau1.share=0.02"])
+def test_the_plan_is_that_of_brute_force(posterior, limit):
+    """Every release of a lattice of about 200 is evaluated; the plan is the one with the least loss that meets the limit."""
+    limits = read_limits(limit)
+    lattice = make_lattice(posterior.microdata, hierarchies={"AGE": _age_levels(posterior)})
+    assert 150 < lattice.size < 400
+    draws = split_draws(posterior)[0]
+    judge = Judge(posterior, lattice, limits, draws)
+    met = {}
+    for node in itertools.product(*map(range, lattice.shape)):
+        whole = judge.evaluate(node)
+        assert judge.judge(node).met == whole.met
+        met[node] = whole.met
+    assert 0 < sum(met.values()) < len(met)
+    expected = min((lattice.loss_of(node) for node, yes in met.items() if yes))
+    judge.evaluations = 0
+    search = Search(lattice, judge, time.monotonic() + 600)
+    assert search.meets(lattice.coarsest)
+    best = decide(search, walk(search, lambda node: judge.approximate(node, 4), lattice.finest))
+    assert search.decided
+    assert met[best]
+    assert lattice.loss_of(best) == pytest.approx(expected, abs=1e-12)
+    assert judge.evaluations < lattice.size / 2
+    for node, yes in met.items():
+        assert search.status[node] != (MISSED if yes else MET), "what was inferred is what is found"
+
+
+def _age_levels(posterior):
+    tree = {"AGE": [[[1, 2], 3], [[4, 5], [6, 7], [8, 9]]]}
+    return read_hierarchies(tree, posterior.microdata.variables)["AGE"]
+
+
+def test_a_release_is_judged_as_an_assessment_would(posterior):
+    """The sums over draws say the same as the interval of the averaged law, near the limit and far from it."""
+    lattice = make_lattice(posterior.microdata)
+    draws = split_draws(posterior)[0]
+    for node in [lattice.finest, (1, 0, 0, 0), (0, 0, 2, 0), (3, 1, 1, 0), (0, 0, 0, 1)]:
+        found = evaluate_release(posterior, prepare_release(posterior, lattice.coarsening(node)), draws)
+        for name, measure in (("tau1", found.tau1), ("tau2", found.tau2)):
+            step = 1.0 if name == "tau1" else 0.02 * measure.interval[1]
+            for upper, end in ((".upper", measure.interval[1]), ("", measure.mean)):
+                above, below = end + (step if upper else 1e-6), end - (step if upper else 1e-6)
+                assert Judge(posterior, lattice, read_limits(f"{name}{upper}={above}"), draws).judge(node).met
+                if below >= 0:
+                    limit = read_limits(f"{name}{upper}={below}")
+                    assert not Judge(posterior, lattice, limit, draws).judge(node).met
+
+
+def test_the_loss_is_the_entropy_that_is_lost(survey, posterior):
+    lattice = make_lattice(posterior.microdata, importance={"AGE": 3})
+    assert lattice.weight.tolist() == pytest.approx([0.5, 1 / 6, 1 / 6, 1 / 6])
+    counts = survey["AGE"].value_counts()["count"].to_numpy()
+    share = counts / counts.sum()
+    assert entropy(counts) == pytest.approx(-(share * np.log2(share)).sum())
+    size = np.array([0, 4, 4, 8])
+    assert lose_entropy(((0, 1), (2,)), size) == pytest.approx((1.5 - 1.0) / 1.5)
+    assert lose_entropy(None, size) == 1.0
+    assert lattice.loss_of(lattice.finest) == 0.0
+    assert lattice.loss_of(lattice.coarsest) == pytest.approx(1.0)
+    for j, levels in enumerate(lattice.levels):
+        for x, y in itertools.product(range(len(levels)), repeat=2):
+            assert not lattice.coarser[j][x, y] or lattice.loss[j][x] >= lattice.loss[j][y] - 1e-12
+    assert [level.words for level in lattice.levels[1]] == ["as it is", "left out"]
+    assert lattice.losses[1, 0, 2, 1] == pytest.approx(lattice.loss_of((1, 0, 2, 1)))
+
+
+def test_keys_are_kept_and_weighted(assessed):
+    usual = assessed.plan("tau1.upper=15", suppress=0)
+    kept = assessed.plan("tau1.upper=15", keep=["AGE", "WORK"], suppress=0)
+    assert {key.name for key in kept.recipe.keys if key.unchanged} >= {"AGE", "WORK"}
+    assert kept.loss >= usual.loss
+    changed = {key.name for key in usual.recipe.keys if not key.unchanged}
+    precious = assessed.plan("tau1.upper=15", importance=dict.fromkeys(changed, 50.0), suppress=0)
+    assert {key.name for key in precious.recipe.keys if not key.unchanged} != changed
+    assert usual.status == kept.status == "optimal"
+    assert usual.after.tau1.interval[1] <= 15
+    assert usual.before.tau1.mean > usual.after.tau1.mean
+
+
+def test_the_figures_come_from_draws_that_did_not_choose(posterior):
+    choosing, reporting = split_draws(posterior)
+    chains, each = posterior.available
+    assert not set(choosing) & set(reporting)
+    for chain in range(chains):
+        first = [x - chain * each for x in choosing if x // each == chain]
+        second = [x - chain * each for x in reporting if x // each == chain]
+        assert max(first) < each // 2 <= min(second)
+    assert len({sum(x // each == c for x in choosing) for c in range(chains)}) == 1
+
+
+def test_several_limits_and_all_records(assessed):
+    one = assessed.plan(["tau1.upper=15"], suppress=0)
+    both = assessed.plan({"tau1.upper": 15, "all.max": 0.6}, suppress=0)
+    assert both.loss >= one.loss
+    assert both.after.limits["all.max=0.6"] <= 0.6
+    assert both.after.all_records["largest"]["mean"] <= 0.6
+
+
+def test_suppression_meets_the_limit_for_less(assessed):
+    coarse = assessed.plan("tau1.upper=15", suppress=0)
+    local = assessed.plan("tau1.upper=15", suppress=0.2)
+    assert local.status == "locally optimal"
+    assert local.loss < coarse.loss * 0.9
+    assert local.utility.values_blanked + local.utility.records_removed > 0
+    assert local.after.tau1.interval[1] <= 15
+    assert local.runners_up[0].loss == pytest.approx(coarse.loss)
+    again = assessed.what_if(
+        recode={key.name: [list(codes) for _, codes in key.groups] for key in local.recipe.keys if key.groups},
+        drop=[key.name for key in local.recipe.keys if key.groups is None],
+        blank=local.recipe.blank,
+        remove=local.recipe.remove or None,
+    )
+    assert again.tau1.mean == pytest.approx(local.after.tau1.mean, rel=0.25)
+
+
+def test_utility_by_hand(posterior):
+    lattice = make_lattice(posterior.microdata)
+    nothing = measure_utility(posterior, lattice, lattice.finest, LocalSteps())
+    assert nothing.margin_change == pytest.approx(0.0, abs=1e-12)
+    assert (nothing.categories_lost, nothing.values_blanked, nothing.records_removed) == (0, 0, 0)
+    node = (0, len(lattice.levels[1]) - 1, 0, 0)
+    without = measure_utility(posterior, lattice, node, LocalSteps({0: (1, 2)}, (3,)))
+    assert (without.values_blanked, without.records_removed) == (2, 1)
+    assert without.variables[1].entropy_kept == 0.0
+    codes = posterior.microdata.codes
+    table = np.zeros((9, 2))
+    np.add.at(table, (codes[:, 0], codes[:, 1]), 1 / len(codes))
+    apart = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    alone = measure_utility(posterior, lattice, node, LocalSteps())
+    assert alone.margin_change >= 0.5 * np.abs(table - apart).sum() - 1e-12
+
+
+STATE = note_order(Variable("STATE", ("1", "2", "3", "4", "5", "6", "")), listed=True)
+
+
+def test_hierarchies_of_yaml_and_of_arx(tmp_path):
+    (tmp_path / "tree.yaml").write_text("STATE: {west: [1, 2], east: {north: [3, 4], south: [5, 6]}}\n")
+    levels = read_hierarchies(tmp_path / "tree.yaml", [STATE])["STATE"]
+    assert [level.names for level in levels] == [("west", "north", "south", ""), ("west", "east", "")]
+    nested = read_hierarchies({"STATE": [[1, 2], [[3, 4], [5, 6]]]}, [STATE])["STATE"]
+    assert [level.groups for level in nested] == [level.groups for level in levels]
+    assert nested[1].names == ("1-2", "3+", "")
+    (tmp_path / "state.csv").write_text("1;w;*\n2;w;*\n3;n;*\n4;n;*\n5;s;*\n6;s;*\n")
+    table = read_hierarchies([f"STATE={tmp_path / 'state.csv'}"], [STATE])["STATE"]
+    assert [level.groups for level in table] == [levels[0].groups]
+    assert table[0].names == ("w", "n", "s", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("STATE: [[1, 2], [3, 9]]\n", "'9' is not a category of 'STATE'"),
+        ("STATE: [[1, 2], [2, 3]]\n", "'2' of 'STATE' occurs twice"),
+        ("TOWN: [[1, 2]]\n", "'TOWN' is not one of the keys"),
+        ("[1, 2\n", "is not YAML"),
+        ("- 1\n", "write KEY: [[1, 2], [3, 4]] for each key"),
+    ],
+)
+def test_wrong_hierarchies_are_refused(tmp_path, content, message):
+    (tmp_path / "tree.yaml").write_text(content)
+    with pytest.raises(SettingsError, match=r"^[^\n]*$") as caught:
+        read_hierarchies(tmp_path / "tree.yaml", [STATE])
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1;w\n2;w\n3;n\n", "lacks 3 categories"),
+        ("1;w;a\n2;w;b\n3;n;b\n4;n;b\n5;s;a\n6;s;a\n", "level 2 divides a group of level 1"),
+        ("1;w\n2\n", "as many in all lines"),
+        ("1;w\n9;w\n", "line 2 is not a category"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path, content, message):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(SettingsError, match=message):
+        read_hierarchies({"STATE": tmp_path / "t.csv"}, [STATE])
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ({"limits": "tau1.upper=0", "keep": ["AGE", "SEX", "WORK", "PLACE"]}, InputError, "no release meets"),
+        ({"limits": "tau9=3"}, SettingsError, "limit tau9=3"),
+        ({"limits": []}, SettingsError, "give at least one"),
+        ({"limits": "tau1=5", "keep": ["TOWN"]}, SettingsError, "'TOWN' is not one of the keys"),
+        ({"limits": "tau1=5", "importance": {"AGE": -1}}, SettingsError, "a number above 0"),
+        ({"limits": "tau1=5", "at_most": "soon"}, SettingsError, "is not a duration"),
+        ({"limits": "tau1=5", "suppress": 2}, SettingsError, "a share of the records"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_one_line(assessed, asked, error, message):
+    with pytest.raises(error) as caught:
+        assessed.plan(**asked)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_files_of_a_plan(assessed, tmp_path):
+    plan = assessed.plan("tau1.upper=15")
+    plan.save(tmp_path / "plan")
+    assert {path.name for path in (tmp_path / "plan").iterdir()} == {"plan.yaml", "plan.json", "plan.html"}
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in (tmp_path / "plan").iterdir())
+    content = json.loads((tmp_path / "plan" / "plan.json").read_text())
+    assert content["status"] == plan.status
+    assert content["after"]["tau1"]["mean"] == plan.after.tau1.mean
+    page = (tmp_path / "plan" / "plan.html").read_text()
+    assert "default-src 'none'" in page
+    assert "<svg" in page
+    assert "<script" not in page
+    with pytest.raises(OutputError, match=r"exists: choose another folder"):
+        plan.save(tmp_path / "plan")
+    assert kh.load_plan(tmp_path / "plan") == plan.recipe
+    assert "Plan, " in repr(plan)
+
+
+def test_a_file_that_meets_the_limit_stays_as_it_is(assessed):
+    plan = assessed.plan("tau1.upper=4000")
+    assert plan.steps == ()
+    assert plan.loss == 0.0
+    assert plan.status == "optimal"
+
+
+def test_nothing_sampled_and_the_whole_population(survey):
+    everybody = kh.assess(survey, "AGE,SEX,WORK,PLACE", population=survey.height)
+    plan = everybody.plan("tau1=2", suppress=0)
+    release = survey
+    for key in plan.recipe.keys:
+        if key.groups is None:
+            release = release.drop(key.name)
+        else:
+            release = release.with_columns(release[key.name].cast(str).replace(key.published))
+    names = [key.name for key in plan.recipe.keys if key.groups is not None]
+    alone = int((release.group_by(names).len()["len"] == 1).sum()) if names else 0
+    assert alone == plan.after.tau1.mean <= 2
+    doubled = survey.vstack(survey)
+    none = kh.assess(doubled, "AGE,SEX", population=9000)
+    if none.summary.input.sample_uniques == 0:
+        assert none.plan("tau1=0").steps == ()
+
+
+def test_a_loaded_result_plans_as_the_run_did(assessed, survey, tmp_path):
+    assessed.save(tmp_path / "r")
+    loaded = kh.load(tmp_path / "r")
+    with pytest.raises(KeyholeError, match="plan needs the records"):
+        loaded.plan("tau1.upper=15")
+    one, other = assessed.plan("tau1.upper=15"), loaded.plan("tau1.upper=15", data=survey)
+    assert one.after == other.after
+    assert one.recipe == other.recipe
+
+
+def test_time_is_limited(assessed):
+    plan = assessed.plan("tau1.upper=15", at_most=0.001)
+    assert plan.status == "locally optimal" or plan.search.decided
+    assert plan.after.tau1.interval[1] <= 15
+
+
+def test_rules_and_chains_that_disagree(rng, tmp_path):
+    """Rules go the way of what-if; without agreement every chain has to meet the limit by itself."""
+    from dataclasses import replace
+
+    posterior, _, _ = make_posterior(rng, tmp_path, RULES["several"], records=14, draws=8)
+    variables = tuple(note_order(variable) for variable in posterior.microdata.variables)
+    posterior = replace(posterior, microdata=_with(posterior.microdata, variables))
+    plan = make_plan(posterior, _reading(posterior), read_limits("tau1=0.2"), suppress_share=0.0)
+    assert plan.after.tau1.mean <= 0.2
+    assert plan.status == "optimal"
+    low = tuple(draw for draw in posterior.draws[0][:4])
+    high = tuple(draw for draw in posterior.draws[0][4:])
+    apart = replace(posterior, draws=(low, high), grade="not converged")
+    lattice = make_lattice(apart.microdata)
+    limit = read_limits("tau1.upper=1")
+    for node in itertools.product(*map(range, lattice.shape)):
+        each = [
+            Judge(replace(posterior, draws=(chain,)), lattice, limit, range(4)).judge(node).met for chain in (low, high)
+        ]
+        assert Judge(apart, lattice, limit, range(8)).judge(node).met == all(each)
+
+
+def _reading(posterior):
+    from keyhole.data.reading import Reading
+
+    variables = posterior.microdata.variables
+    return Reading("", posterior.microdata.rows, (), variables, (), {}, None, {}, "keep", None, "category")
