@@ -40,6 +40,9 @@ def read_importance(
     help="What the release has to meet, as in --fail-above: tau1=5 (the mean), tau1.upper=10 (the upper end of the "
     "interval), all.max=0.2. May be repeated.",
 )
+@click.option(
+    "--policy", multiple=True, metavar="NAME", help="Meet the limit of this policy, or of a YAML file. May be repeated."
+)
 @click.option("--keep", multiple=True, metavar="KEY", help="Leave this key as it is. May be repeated.")
 @click.option(
     "--importance",
@@ -90,8 +93,8 @@ def command(
       keyhole plan survey.keyhole --data survey.csv --limit tau1.upper=10
       keyhole plan survey.keyhole --limit tau1.upper=10 --limit all.max=0.2 --keep SEX --importance EDUC=3
     """
-    if not limits:
-        raise click.UsageError("give --limit MEASURE=LIMIT, for instance --limit tau1.upper=10.")
+    if not limits and not options["policy"]:
+        raise click.UsageError("give --limit MEASURE=LIMIT, for instance --limit tau1.upper=10, or --policy NAME.")
 
     from keyhole import load
     from keyhole.plan.page import refuse_plan

@@ -21,6 +21,7 @@ from keyhole.data.recoding import Groups, is_coarser, join_groups, merge_bands, 
 from keyhole.data.variables import Microdata, Variable
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import Floats
+from keyhole.risk.loss import count_categories, lose_key
 from keyhole.sampling.events import Coarsening
 from keyhole.words import did_you_mean
 
@@ -144,16 +145,16 @@ def make_lattice(
         if not (isinstance(value, int | float) and 0.0 < value < math.inf):
             raise SettingsError(f"`importance` {name}: write a number above 0, such as 3")
     levels, losses, coarser = [], [], []
+    counts = count_categories(microdata.cells, microdata.cell_size, microdata.levels)
     for j, variable in enumerate(variables):
-        size = np.bincount(microdata.cells[:, j] + 1, microdata.cell_size, len(variable.categories) + 1)
         found = [make_as_is(variable)]
         if variable.name not in kept:
             own = (hierarchies or {}).get(variable.name)
             found += list(own) if own is not None else list_levels(variable)
             found.append(Level(None, (), LEFT_OUT))
-        found = _order(found, size)
+        found = _order(found, counts[j])
         levels.append(tuple(found))
-        losses.append(np.array([lose_entropy(level.groups, size) for level in found]))
+        losses.append(np.array([lose_entropy(level.groups, counts[j]) for level in found]))
         coarser.append(np.array([[_is_coarser(a.groups, b.groups) for b in found] for a in found]))
     weight = np.array([given.get(name, 1.0) for name in names])
     return Lattice(variables, tuple(levels), tuple(losses), weight / weight.sum(), tuple(coarser))
@@ -214,27 +215,15 @@ def _merge(variable: Variable, groups: Sequence[Sequence[int]], words: str) -> L
     return make_level(variable, merged, words)
 
 
-def lose_entropy(groups: Groups | None, size: NDArray[np.integer]) -> float:
-    """Return the share of a key's entropy that a level loses.
-
-    size: the number of records without an answer, then of those of each category.
-    """
-    whole = entropy(size)
-    if groups is None or whole == 0.0:
-        return 1.0
-    merged = np.array([size[0], *(size[[x + 1 for x in group]].sum() for group in groups)])
-    return max(1.0 - entropy(merged) / whole, 0.0)
+def lose_entropy(groups: Groups | None, count: NDArray[np.int64]) -> float:
+    """Return the share of a key's entropy that a level loses; count: the records of each category."""
+    whole = lose_key(count, None)
+    return 1.0 if groups is None or whole == 0.0 else min(lose_key(count, groups) / whole, 1.0)
 
 
-def entropy(size: NDArray[np.number]) -> float:
-    """Return the entropy of these counts in bits."""
-    share = size[size > 0] / size.sum()
-    return float(-(share * np.log2(share)).sum()) + 0.0
-
-
-def _order(levels: Sequence[Level], size: NDArray[np.integer]) -> list[Level]:
+def _order(levels: Sequence[Level], count: NDArray[np.int64]) -> list[Level]:
     """Sort levels by loss, after the one that is as it is."""
-    rest = sorted(levels[1:], key=lambda level: (level.groups is None, lose_entropy(level.groups, size)))
+    rest = sorted(levels[1:], key=lambda level: (level.groups is None, lose_entropy(level.groups, count)))
     return [levels[0], *rest]
 
 

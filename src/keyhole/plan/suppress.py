@@ -13,8 +13,9 @@ import numpy as np
 
 from keyhole.kernels.state import Floats, Integers
 from keyhole.plan.judge import Judge, Judged
-from keyhole.plan.lattice import Lattice, Node, entropy
+from keyhole.plan.lattice import Lattice, Node
 from keyhole.risk.local import Items, LocalSteps, count_in_unions
+from keyhole.risk.loss import count_categories, lose_key
 from keyhole.risk.release import Posterior, evaluate_draws, release_items
 
 CANDIDATES = 400
@@ -59,17 +60,17 @@ def lose_values(posterior: Posterior, lattice: Lattice, node: Node, cells: Integ
     """Return what blanking each key of these distinct cells loses: (cells, J), infinite where a key is left out."""
     microdata = posterior.microdata
     n = microdata.records
+    counts = count_categories(microdata.cells, microdata.cell_size, microdata.levels)
     lost = np.full((len(cells), len(node)), np.inf)
     for j, x in enumerate(node):
         groups = lattice.levels[j][x].groups
         if groups is None:
             continue
-        size = np.bincount(microdata.cells[:, j] + 1, microdata.cell_size, len(lattice.variables[j].categories) + 1)
-        whole = entropy(size)
+        whole = lose_key(counts[j], None)
         code = microdata.cells[cells, j]
         for group in groups:
             own = np.isin(code, group)
-            share = size[[v + 1 for v in group]].sum() / n
+            share = counts[j][list(group)].sum() / n
             if own.any() and whole > 0.0:
                 lost[own, j] = lattice.weight[j] * -np.log2(share) / (n * whole)
     return lost

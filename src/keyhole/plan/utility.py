@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.kernels.state import Floats
-from keyhole.plan.lattice import Lattice, Node, entropy
+from keyhole.plan.lattice import Lattice, Node
 from keyhole.readable import Readable
 from keyhole.risk.local import LocalSteps
+from keyhole.risk.loss import lose_key
 from keyhole.risk.release import Posterior
 
 
@@ -62,8 +63,8 @@ def measure_utility(posterior: Posterior, lattice: Lattice, node: Node, local: L
             group[[x + 1 for x in members]] = g + 1
         shown = np.where(blank, 0, group[codes[:, j]])
         published.append(shown)
-        whole = entropy(np.bincount(codes[:, j]))
-        kept = 0.0 if level.groups is None else entropy(np.bincount(shown[~removed])) / whole if whole else 1.0
+        whole = _entropy(np.bincount(codes[:, j]))
+        kept = 0.0 if level.groups is None else _entropy(np.bincount(shown[~removed])) / whole if whole else 1.0
         after = 0 if level.groups is None else len(level.groups)
         keys.append(
             KeyUtility(variable.name, level.words, len(variable.categories), after, min(kept, 1.0), int(blank.sum()))
@@ -83,6 +84,11 @@ def measure_utility(posterior: Posterior, lattice: Lattice, node: Node, local: L
         margin_change=change,
         margin=pair,
     )
+
+
+def _entropy(count: NDArray[np.int64]) -> float:
+    """Return the entropy of these counts in bits."""
+    return lose_key(count, None)
 
 
 def _spread(codes: NDArray[np.int32], shown: NDArray[np.int64], removed: NDArray[np.bool_]) -> Floats:

@@ -2,7 +2,7 @@
 
 import importlib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from keyhole.risk.advice import Grade
 from keyhole.risk.limits import read_limits
 from keyhole.risk.local import make_local_steps
 from keyhole.risk.measures import about
+from keyhole.risk.policies import find_policies
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 from keyhole.summary import Summary
 
@@ -242,8 +243,9 @@ class Assessment:
 
     def plan(
         self,
-        limits: Any,
+        limits: Any = (),
         *,
+        policy: str | Sequence[str] = (),
         keep: Iterable[str] = (),
         importance: Mapping[str, float] | None = None,
         hierarchy: Any = None,
@@ -257,6 +259,8 @@ class Assessment:
         ----------
         limits
             What the release has to meet: ``{"tau1.upper": 10}``, "tau1.upper=10", or a list of these.
+        policy
+            Names or YAML files of policies, whose limits it has to meet too.
         keep
             Keys that stay as they are.
         importance
@@ -286,9 +290,9 @@ class Assessment:
         from keyhole.results.restored import describe_reading
 
         posterior = self._records("plan", data)
-        return make_plan(
-            posterior, describe_reading(self), read_limits(limits), keep, importance, hierarchy, at_most, suppress
-        )
+        policies = find_policies([policy] if isinstance(policy, str) else list(policy))
+        asked = [*read_limits(limits), *(found.limit for found in policies if found.limit is not None)]
+        return make_plan(posterior, describe_reading(self), asked, keep, importance, hierarchy, at_most, suppress)
 
     def _records(self, method: str, data: Any) -> Posterior:
         """Return the records with the draws, from the run, from the folder, or from the data."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.data import Variable
+from keyhole.data.recoding import Groups
 from keyhole.diagnostics.laws import Estimate
 from keyhole.readable import Readable
 from keyhole.risk.loss import count_categories, lose_key
@@ -27,7 +28,7 @@ from keyhole.risk.release import (
     prepare_release,
     spread_draws,
 )
-from keyhole.sampling.events import Coarsening, Groups, leave_out
+from keyhole.sampling.events import Coarsening, leave_out
 
 Kind = Literal["leave out", "bands", "top", "bottom", "rare"]
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.data.recoding import Groups
 from keyhole.kernels.state import Floats
-from keyhole.sampling.events import Coarsening, Groups
+from keyhole.sampling.events import Coarsening
 
 Counts = Sequence[NDArray[np.int64]]
 """For each key, how many records have each of its categories."""

@@ -1,0 +1,195 @@
+"""Plans applied to files: what is changed and what is not, in every format, and what is refused."""
+
+import json
+import stat
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+import keyhole as kh
+from keyhole.errors import InputError, OutputError, SettingsError
+from keyhole.plan.protect import apply_plan
+from keyhole.plan.recipe import FILE, Recoded, load_plan
+from tests.unit.test_plan import make_survey
+
+KEYS = "AGE,SEX,WORK,PLACE"
+
+
+@pytest.fixture(scope="module")
+def survey():
+    """With a blank key in some rows, and columns that are no keys."""
+    frame = make_survey(300)
+    blank = pl.int_range(frame.height) % 23 == 0
+    return frame.with_columns(
+        SEX=pl.when(blank).then(None).otherwise("SEX"), NOTE=pl.int_range(frame.height).cast(pl.String) + ' = x,"y"'
+    )
+
+
+@pytest.fixture(scope="module")
+def recipe(survey):
+    """A plan by hand: AGE merged, WORK top coded, PLACE left out, SEX as it is, single steps."""
+    plan = kh.assess(survey, KEYS, population=3000, quick=True, max_sweeps=60).plan("tau1.upper=3000", suppress=0)
+    merged = {
+        "AGE": (("1-4", ("1", "2", "3", "4")), ("5-7", ("5", "6", "7")), ("8", ("8",)), ("9", ("9",))),
+        "WORK": (("1", ("1",)), ("2", ("2",)), ("3+", ("3", "4", "5"))),
+        "PLACE": None,
+    }
+    keys = tuple(Recoded(key.name, merged[key.name]) if key.name in merged else key for key in plan.recipe.keys)
+    return replace(plan.recipe, keys=keys, blank={"SEX": (2, 3), "AGE": (5,)}, remove=(7, 9))
+
+
+def expected(survey):
+    """The same by plain means."""
+    age = {"1": "1-4", "2": "1-4", "3": "1-4", "4": "1-4", "5": "5-7", "6": "5-7", "7": "5-7", "8": "8", "9": "9"}
+    rows = []
+    for number, row in enumerate(survey.rows(named=True), start=1):
+        if number in (7, 9):
+            continue
+        row["AGE"] = None if number == 5 else age[str(row["AGE"])]
+        row["SEX"] = None if number in (2, 3) else row["SEX"]
+        row["WORK"] = "3+" if row["WORK"] >= 3 else str(row["WORK"])
+        del row["PLACE"]
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def test_a_dataframe_is_changed_as_planned(survey, recipe):
+    found = kh.protect(survey, recipe)
+    assert found.equals(expected(survey))
+    assert found["INCOME"].dtype == survey["INCOME"].dtype
+    assert kh.protect(survey.to_pandas(), recipe)["NOTE"].tolist() == found["NOTE"].to_list()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("out", ["csv", "parquet"])
+def test_files_of_every_format(survey, recipe, tmp_path, ending, out):
+    getattr(survey, f"write_{ending}")(tmp_path / f"s.{ending}")
+    kh.protect(tmp_path / f"s.{ending}", recipe, out=tmp_path / f"p.{out}")
+    found = getattr(pl, f"read_{out}")(tmp_path / f"p.{out}", **({"infer_schema": False} if out == "csv" else {}))
+    shown = expected(survey)
+    assert found.cast(pl.String).equals(shown.cast(pl.String))
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir() if path.stem.startswith("p"))
+    book = yaml.safe_load((tmp_path / "p.codebook.yaml").read_text())
+    assert book["AGE"] == {"categories": ["1-4", "5-7", "8", "9"], "ordered": True}
+    assert book["SEX"] == {"categories": ["f", "m"], "ordered": False}
+    assert "PLACE" not in book
+    log = (tmp_path / "p.log.txt").read_text()
+    for line in ("AGE: 9 categories merged into 4", "AGE: 1 value blanked", "SEX: 2 values blanked", "PLACE: left out",
+                 "2 records removed", "298 rows and 5 columns released", "--missing model"):  # fmt: skip
+        assert line in log
+    assert "= x" not in log
+
+
+def test_rows_in_random_order(survey, recipe):
+    usual = kh.protect(survey, recipe)
+    mixed = kh.protect(survey, recipe, shuffle=True, seed=4)
+    assert mixed["NOTE"].to_list() != usual["NOTE"].to_list()
+    assert mixed.sort("NOTE").equals(usual.sort("NOTE"))
+    assert mixed.equals(kh.protect(survey, recipe, shuffle=True, seed=4))
+
+
+def test_bands_of_the_assessment_are_released(survey):
+    plan = kh.assess(survey, "INCOME,SEX", population=3000, bands={"INCOME": "2000y"}, quick=True, max_sweeps=60).plan(
+        "tau1.upper=3000"
+    )
+    assert plan.steps == ()
+    found = kh.protect(survey, plan)
+    assert set(found["INCOME"].unique()) == {f"{x}-{x + 1999}" for x in range(0, 10000, 2000)}
+    assert found["SEX"].equals(survey["SEX"])
+
+
+def test_rows_that_were_not_assessed_are_left_out(survey):
+    run = kh.assess(survey, KEYS, population=3000, missing="drop", quick=True, max_sweeps=60)
+    found = apply_plan(survey, run.plan("tau1.upper=3000").recipe)
+    blank = int(survey["SEX"].null_count())
+    assert found.frame.height == survey.height - blank
+    assert f"{blank} rows left out that were not assessed" in found.log
+
+
+def test_other_files_are_refused(survey, recipe, tmp_path):
+    changed = survey.with_columns(AGE=pl.when(pl.int_range(survey.height) == 50).then(9).otherwise("AGE"))
+    for other in (changed if not changed.equals(survey) else survey[1:], survey.reverse(), survey.head(200)):
+        with pytest.raises(InputError, match="does not hold the records of this plan"):
+            kh.protect(other, recipe)
+    with pytest.raises(InputError, match="row 4000, which is no record"):
+        kh.protect(survey, replace(recipe, remove=(4000,)))
+    with pytest.raises(SettingsError, match=r"ends in \.csv or \.parquet"):
+        kh.protect(survey, recipe, out=tmp_path / "p.sav")
+    (tmp_path / "p.log.txt").write_text("mine")
+    with pytest.raises(OutputError, match="exists"):
+        kh.protect(survey, recipe, out=tmp_path / "p.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.log.txt"]
+
+
+def test_a_plan_is_read_as_it_was_written(recipe, tmp_path):
+    (tmp_path / FILE).write_text(recipe.to_yaml())
+    assert load_plan(tmp_path) == load_plan(tmp_path / FILE) == recipe
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "keys: [", "is not YAML"),
+        (lambda text: "keys: {AGE: as it is}", "is not a plan of keyhole"),
+        (lambda text: text.replace("3+: ['3', '4', '5']", "3+: ['3', '4', '7']"), "one that the file does not have"),
+        (lambda text: text.replace("3+: ['3', '4', '5']", "2: ['3', '4', '5']"), "would have one name"),
+        (lambda text: text.replace("PLACE: left out", "PLACE: gone"), "'left out' or groups of categories for PLACE"),
+        (lambda text: text.replace("PLACE: left out", "TOWN: left out"), "what becomes of each of"),
+        (lambda text: text.replace("  SEX: [2, 3]", "  TOWN: [2, 3]"), "`blank` names TOWN"),
+        (lambda text: text.replace("remove: [7, 9]", "remove: [x]"), "is not a plan of keyhole"),
+    ],
+)
+def test_plans_that_were_broken_by_hand_are_refused(recipe, tmp_path, change, message):
+    text = recipe.to_yaml()
+    assert change(text) != text
+    (tmp_path / FILE).write_text(change(text))
+    with pytest.raises(InputError, match=r"^[^\n]*$") as caught:
+        load_plan(tmp_path / FILE)
+    assert message in str(caught.value)
+
+
+def test_what_is_released_is_as_risky_as_planned(survey):
+    """The coarser file is assessed by itself: the same sample uniques, an estimate that agrees, the limit met."""
+    run = kh.assess(make_survey(), KEYS, population=5000, quick=True, seed=5)
+    plan = run.plan("tau1.upper=4", suppress=0)
+    released = kh.protect(make_survey(), plan)
+    assert plan.steps
+    kept = [key.name for key in plan.recipe.keys if key.groups is not None]
+    again = kh.assess(released, kept, population=5000, quick=True, seed=6)
+    assert again.summary.input.sample_uniques == plan.after.sample_uniques
+    low, high = again.tau1.interval
+    assert low <= plan.after.tau1.mean <= high
+    assert high <= 4 + 2
+
+
+def test_commands(survey, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from keyhole.cli import group
+
+    monkeypatch.chdir(tmp_path)
+    survey.write_csv("s.csv")
+    kh.assess("s.csv", KEYS, population=3000, quick=True, max_sweeps=100).save("r")
+
+    def call(*words):
+        return CliRunner().invoke(group, list(words), standalone_mode=False)
+
+    found = call(
+        "plan", "r", "--data", "s.csv", "--limit", "tau1.upper=6", "--out", "p", "--keep", "SEX", "--suppress", "0"
+    )
+    assert found.exception is None, found.output
+    assert "keyhole protect s.csv --plan p/plan.yaml" in found.output
+    assert "Before" in found.output
+    as_json = call(*asked, "--out", "q", "--json")
+    assert json.loads(as_json.output)["after"]["limits"]["tau1.upper=6"] <= 6
+    assert isinstance(call("plan", "r", "--data", "s.csv", "--limit", "tau1=6", "--out", "p").exception, OutputError)
+    assert "give --limit" in str(call("plan", "r").exception)
+    assert "write EDUC=3" in str(call("plan", "r", "--importance", "x").exception)
+    done = call("protect", "s.csv", "--plan", "p/plan.yaml", "--out", "p.csv")
+    assert done.exception is None
+    assert "keyhole assess p.csv --keys" in done.output.replace("\n", " ")
+    assert isinstance(call("protect", "s.csv", "--plan", "p/plan.yaml", "--out", "p.csv").exception, OutputError)
+    assert not np.any([name.name.startswith(".") for name in tmp_path.iterdir()])
