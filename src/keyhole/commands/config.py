@@ -124,6 +124,8 @@ def _scalar(parameter: click.Parameter, value: Value, folder: Path, ctx: click.C
         if any(unicodedata.category(character) in UNFIT_IN_A_NAME for character in value):
             raise click.BadParameter("is not a valid file name")
         value = str(folder / value)
+    elif parameter.name == "policy" and value.lower().endswith((".yaml", ".yml")):
+        value = str(folder / value)
     parameter.type.convert(value, parameter, ctx)
     return value
 

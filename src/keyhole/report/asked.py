@@ -52,6 +52,8 @@ class Asked:
             words += _flag(name, self._manifest.get("design", {}).get(name))
         for column in asked.get("strata") or ():
             words += _flag("strata", column)
+        for text in asked.get("policy") or ():
+            words += _flag("policy", text)
         for name in ("strata_sizes", "weight_classes"):
             words += _flag(name, asked.get(name))
         words += [f"--{name.replace('_', '-')}" for name in BARE if asked.get(name)]

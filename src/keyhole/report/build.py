@@ -186,8 +186,9 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
         "keys are wrong or out of date, the real risk is lower.",
         "An intruder does not know who is in the sample. Anyone who knows that a person took part can identify that "
         "person's record if it is alone in the sample.",
-        "Only records that are alone in the sample are counted. People with the same keys may still be at risk if "
-        "everything else in their records is the same too.",
+        "tau1 and tau2 count only records that are alone in the sample. A record that shares its keys with others has "
+        "a risk too (see All records), and people with the same keys may still be at risk if everything else in their "
+        "records is the same.",
         "The interval is valid if the model is. The model check and the agreement of the chains are evidence for or "
         "against the model, not proof.",
     ]

@@ -20,7 +20,6 @@ from keyhole.readable import Readable
 from keyhole.risk.loss import count_categories, lose_key
 from keyhole.risk.release import (
     Posterior,
-    Release,
     ReleaseRisk,
     estimate_work,
     evaluate_draws,
@@ -46,6 +45,9 @@ FEW_DRAWS = 20
 
 BUDGET = 4e9
 """Nanoseconds for trying and evaluating steps; keys that it does not suffice for are only left out."""
+
+PREPARE = 150.0
+"""Cost of counting the records again after a step, for each answer of a distinct cell."""
 
 
 @dataclass(frozen=True)
@@ -140,29 +142,35 @@ def find_helps(
         return []
     counts = count_categories(microdata.cells, np.bincount(microdata.cell, minlength=len(microdata.cells)), levels)
     few = spread_draws(posterior.available, FEW_DRAWS)
-    whole, budget = _expect(posterior, prepare_release(posterior, leave_out(levels, None)), few), BUDGET
+    prepare = PREPARE * microdata.cells.size
+    whole, spent = _expect(posterior, leave_out(levels, None), few)
+    spent += prepare
     found = {}
     # Keys that matter most come first, while the budget lasts.
     for j in sorted(range(len(levels)), key=lambda j: without[j].tau1.expected.mean):
-        least = _expect(posterior, prepare_release(posterior, leave_out(levels, j)), few)
         chosen, after = None, without[j]
-        for step in list_steps(microdata.variables[j], counts[j]) if least < whole else []:
-            release = prepare_release(posterior, publish(levels, j, step.groups))
-            work = estimate_work(posterior, release)
-            budget -= work * len(few)
-            if budget < work * len(draws):
-                break
-            if whole - _expect(posterior, release, few) >= ENOUGH * (whole - least):
-                budget -= work * len(draws)
-                chosen, after = step, evaluate_release(posterior, release, draws)
-                break
+        if spent + 2.0 * prepare < BUDGET:
+            least, work = _expect(posterior, leave_out(levels, j), few)
+            spent += prepare + work
+            for step in list_steps(microdata.variables[j], counts[j]) if least < whole else []:
+                if spent + prepare + work * (1.0 + len(draws) / len(few)) > BUDGET:
+                    break
+                expected, work = _expect(posterior, publish(levels, j, step.groups), few)
+                spent += prepare + work
+                if whole - expected >= ENOUGH * (whole - least):
+                    release = prepare_release(posterior, publish(levels, j, step.groups))
+                    spent += prepare + work * len(draws) / len(few)
+                    chosen, after = step, evaluate_release(posterior, release, draws)
+                    break
         found[j] = _make(microdata.variables[j], chosen, after, full, lose_key(counts[j], None))
     return [found[j] for j in range(len(levels))]
 
 
-def _expect(posterior: Posterior, release: Release, draws: Sequence[int]) -> float:
-    """Return the mean of E(tau1 | draw) over these draws."""
-    return float(np.mean([draw.expected[0] for draw in evaluate_draws(posterior, release, draws)]))
+def _expect(posterior: Posterior, coarsening: Coarsening, draws: Sequence[int]) -> tuple[float, float]:
+    """Return the mean of E(tau1 | draw) over these draws, and its cost in nanoseconds."""
+    release = prepare_release(posterior, coarsening)
+    expected = [draw.expected[0] for draw in evaluate_draws(posterior, release, draws)]
+    return float(np.mean(expected)), estimate_work(posterior, release) * len(draws)
 
 
 def publish(levels: Sequence[int], j: int, groups: Groups) -> Coarsening:
