@@ -240,8 +240,8 @@ def _all_records(summary: "Summary") -> str:
     over = ", ".join(f"{block.above[x]:,} above {x}" for x in SHOWN_RISKS)
     few = ", ".join(f"{_estimate(summary, block.k[k])} fewer than {k}" for k in SHOWN_K)
     text = (
-        f"{matches} correct matches expected if all are tried; the largest risk is {largest}; records with a risk "
-        f"{over}; records whose keys so few people have: {few}"
+        f"{matches} correct matches expected if all are tried; the largest risk is {largest}; "
+        f"{f'records with a risk {over}; ' if summary.tau1.pooled else ''}records whose keys so few people have: {few}"
     )
     return f"{text}. {block.message}" if block.message else text
 

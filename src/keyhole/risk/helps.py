@@ -6,6 +6,7 @@ takes away, on some of the stored draws. Steps are tried in the order of what th
 evaluated on the draws of the attribution. Sizes decide how much is done, never the clock.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -143,13 +144,16 @@ def find_helps(
     counts = count_categories(microdata.cells, np.bincount(microdata.cell, minlength=len(microdata.cells)), levels)
     few = spread_draws(posterior.available, FEW_DRAWS)
     prepare = PREPARE * microdata.cells.size
-    whole, spent = _expect(posterior, leave_out(levels, None), few)
-    spent += prepare
+    first = estimate_work(posterior, prepare_release(posterior, leave_out(levels, None))) * len(few)
+    whole, spent = math.inf, BUDGET
+    if 3.0 * (prepare + first) < BUDGET:
+        whole, spent = _expect(posterior, leave_out(levels, None), few)
+        spent += 2.0 * prepare
     found = {}
     # Keys that matter most come first, while the budget lasts.
     for j in sorted(range(len(levels)), key=lambda j: without[j].tau1.expected.mean):
         chosen, after = None, without[j]
-        if spent + 2.0 * prepare < BUDGET:
+        if spent + 2.0 * (prepare + first) < BUDGET:
             least, work = _expect(posterior, leave_out(levels, j), few)
             spent += prepare + work
             for step in list_steps(microdata.variables[j], counts[j]) if least < whole else []:
