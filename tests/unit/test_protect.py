@@ -177,9 +177,8 @@ def test_commands(survey, tmp_path, monkeypatch):
     def call(*words):
         return CliRunner().invoke(group, list(words), standalone_mode=False)
 
-    found = call(
-        "plan", "r", "--data", "s.csv", "--limit", "tau1.upper=6", "--out", "p", "--keep", "SEX", "--suppress", "0"
-    )
+    asked = ("plan", "r", "--data", "s.csv", "--limit", "tau1.upper=6")
+    found = call(*asked, "--out", "p", "--keep", "SEX", "--suppress", "0")
     assert found.exception is None, found.output
     assert "keyhole protect s.csv --plan p/plan.yaml" in found.output
     assert "Before" in found.output
