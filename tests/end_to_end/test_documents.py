@@ -15,6 +15,7 @@ import keyhole
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
+    "docs/plan.md",
     "docs/policies.md",
     "docs/results.md",
     "docs/tutorial.md",
