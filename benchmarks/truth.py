@@ -154,6 +154,24 @@ def print_table(ours: Path) -> None:
             print(f"\n{TAUS[tau]}: mean ratio {np.mean(ratios[tau]):.2f} over {len(ratios[tau])} files")
 
 
+def print_others() -> None:
+    """Print the RMSE of every classical estimator, of tau1 and of tau2."""
+    print(f"\n| population | n | samples | | {' | '.join(ESTIMATORS)} |")
+    print(f"|---|---|---|---|{'---|' * len(ESTIMATORS)}")
+    rows = read_rows(RESULTS)
+    for name, (population, n) in REAL.items():
+        of_file = [row for row in rows if row["file"] == name]
+        samples = len({row["seed"] for row in of_file})
+        for tau in (0, 1) if samples else ():
+            cells = []
+            for estimator in ESTIMATORS:
+                mine = [row for row in of_file if row["estimator"] == estimator and row[TAUS[tau]] is not None]
+                error = f"{np.sqrt((measure_errors(mine, tau) ** 2).mean()):.1f}" if mine else "-"
+                cells.append(error if len(mine) == samples else f"{error} ({len(mine)})")
+            start = f"{population} | {n:,} | {samples}" if tau == 0 else " | | "
+            print(f"| {start} | {TAUS[tau]} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     """Run or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -165,6 +183,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.table:
         print_table(arguments.ours)
+        print_others()
     else:
         run_all(arguments.only, arguments.estimators, arguments.samples)
 

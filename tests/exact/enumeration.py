@@ -5,9 +5,10 @@ integrated out and the hyperparameters fixed. Starts drawn from the exact poster
 right kernel leaves them so: the chi-square below needs no thinning and no mixing.
 """
 
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,12 +17,13 @@ from scipy.special import gammaln
 from scipy.stats import chi2
 
 from keyhole.kernels.state import Prior, State
-from tests.oracle.model import Hyper, Model, Seating, enumerate_seatings, log_joint
+from tests.oracle.model import Hyper, Model, Seating, enumerate_seatings, log_joint, log_profile_likelihood
+from tests.oracle.trees import Layout, layout_likelihood, leaves
 from tests.statistical.compiled import compiled
 from tests.statistical.prior_pool import (
     Pool,
     empty_pool,
-    fill_profiles,
+    fill_rows,
     fill_weights,
     make_prior,
     one_state,
@@ -40,13 +42,14 @@ class Case:
     model: Model
     hyper: Hyper
     learned: bool = False
+    ordered: bool = False
 
     def __hash__(self) -> int:
         return hash((self.name, self.learned))
 
     @property
     def prior(self) -> Prior:
-        return make_prior(self.model.finite, self.model.adaptive, list(self.model.levels))
+        return make_prior(self.model.finite, self.model.adaptive, list(self.model.levels), self.ordered)
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,50 @@ def make_learned_case(name: str, data: tuple[tuple[int, ...], ...], profiles: in
     base = [np.full(d, 1.0 / d) for d in levels]
     hyper = Hyper(gamma=1.0, record=(2.0, 1.0), alpha=1.0, strength=[float(d) for d in levels], base=base)
     return Case(name, data, Model(levels, finite=profiles > 0, profiles=profiles), hyper, learned=True)
+
+
+LAYOUTS = ((0, (1, ((2, 3), 4))), (0, ((1, 2), (3, 4))), (0, (((1, 2), 3), 4)))
+"""The layouts of prior_pool.py as nested pairs: the first of five categories is outside the order."""
+
+
+def make_ordered_case(name: str, data: tuple[tuple[int, ...], ...], learned: bool = False) -> Case:
+    """A case of `hdp` with an ordered first key: strengths of its roots, of nodes of three or four, and of two.
+
+    learned: gamma is.
+    """
+    levels = (5, *(max(row[j] for row in data) + 1 for j in range(1, len(data[0]))))
+    strengths = [0.9, 1.6, 2.3, *(3.0 + 0.7 * j for j in range(1, len(levels)))]
+    base = [np.arange(2.0, 2.0 + d) / np.arange(2.0, 2.0 + d).sum() for d in levels]
+    hyper = Hyper(1.0 if learned else 1.3, (1.7, 0.9), 1.6, strengths, base)
+    return Case(name, data, Model(levels), hyper, learned, ordered=True)
+
+
+def pick_strength(case: Case, layout: Layout) -> float:
+    """The strength of a node: of the root, with the category outside the order; of three or four categories; of two."""
+    return case.hyper.strength[0 if layout[0] == 0 else 1 if len(leaves(layout)) > 2 else 2]
+
+
+def log_ordered_likelihood(case: Case, layout: int, answers: list[tuple[int, int]]) -> float:
+    """Log probability of a layout, and of the answers (variable, category) of one profile under it."""
+    first = np.bincount([x for j, x in answers if j == 0], minlength=5).tolist()
+    tree = layout_likelihood(LAYOUTS[layout], lambda node: pick_strength(case, node), case.hyper.base[0], first)
+    flat = replace(case.hyper, strength=[math.nan, *case.hyper.strength[3:]])
+    others = log_profile_likelihood([answer for answer in answers if answer[0] > 0], flat)
+    return math.log(tree / len(LAYOUTS)) + others
+
+
+def choose_layouts(case: Case, seating: Seating) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Yield the layouts that the profiles of a seating can have, and the log joint density with them."""
+    profiles = count_tables_and_profiles(seating)[1]
+    if not case.ordered:
+        yield (0,) * profiles, log_joint(seating, case.data, case.hyper, case.model)
+        return
+    for layouts in itertools.product(range(len(LAYOUTS)), repeat=profiles):
+
+        def likelihood(label: int, answers: list[tuple[int, int]], chosen: tuple[int, ...] = layouts) -> float:
+            return log_ordered_likelihood(case, chosen[label], answers)
+
+        yield layouts, log_joint(seating, case.data, case.hyper, case.model, likelihood)
 
 
 def count_tables_and_profiles(records: Seating) -> tuple[int, int]:
@@ -143,16 +190,20 @@ def write_state(case: Case, records: Seating, state: State) -> None:
 
 def enumerate_case(case: Case, capacity: int = 24) -> Enumeration:
     """Enumerate all states with a positive probability; with `learned` gamma or alpha is integrated out."""
-    seatings = list(enumerate_seatings(case.data))
-    log_weight = np.array([log_joint(s, case.data, case.hyper, case.model) for s in seatings])
+    states = [
+        (seating, layouts, weight)
+        for seating in enumerate_seatings(case.data)
+        for layouts, weight in choose_layouts(case, seating)
+        if weight > -math.inf
+    ]
+    log_weight = np.array([weight for _, _, weight in states])
     if case.learned:
-        log_weight += [log_learned_factor(case, *count_tables_and_profiles(s)) for s in seatings]
-    seatings = [s for s, w in zip(seatings, log_weight, strict=True) if w > -math.inf]
-    log_weight = log_weight[log_weight > -math.inf]
+        log_weight += [log_learned_factor(case, *count_tables_and_profiles(seating)) for seating, _, _ in states]
     weight = np.exp(log_weight - log_weight.max())
-    pool = empty_pool(len(seatings), len(case.data), case.model.levels, capacity)
-    for r, eppf in enumerate(seatings):
-        write_state(case, eppf, State(*(field[r] for field in pool.state)))
+    pool = empty_pool(len(states), len(case.data), case.model.levels, capacity, len(case.hyper.strength))
+    for r, (seating, layouts, _) in enumerate(states):
+        write_state(case, seating, State(*(field[r] for field in pool.state)))
+        pool.state.layout[r, 0, : len(layouts)] = layouts
     pool.state.weight_concentration[:] = case.hyper.gamma
     pool.state.record_concentration[:] = case.hyper.record
     pool.state.shared_concentration[:] = case.hyper.alpha
@@ -160,12 +211,12 @@ def enumerate_case(case: Case, capacity: int = 24) -> Enumeration:
     pool.state.base_level[:] = np.concatenate(case.hyper.base)
     codes = np.array(case.data, dtype=np.int32)
     pool.level[:] = np.where(codes < 0, -1, codes + pool.level_start[:-1].astype(np.int32))
-    return Enumeration(case, pool, weight / weight.sum(), encode_states(pool))
+    return Enumeration(case, pool, weight / weight.sum(), encode_states(pool, case.ordered))
 
 
 @compiled
-def encode_all(pool, out):
-    """Name tables and profiles by first appearance; six bits for each answer."""
+def encode_all(pool, ordered, out):
+    """Name tables and profiles by first appearance; six bits for each answer, then two for the layout of a profile."""
     for r in range(len(out)):
         state = one_state(pool.state, r)
         profile_name = np.full(state.weight.shape[0], -1)
@@ -186,19 +237,22 @@ def encode_all(pool, out):
                     profile_name[k] = profiles
                     profiles += 1
                 code = code * 64 + table_name[t] * 8 + profile_name[k]
+        if ordered:
+            for name in range(profiles):
+                code = code * 4 + state.layout[0, np.flatnonzero(profile_name == name)[0]]
         out[r] = code
 
 
-def encode_states(pool: Pool) -> NDArray[np.int64]:
-    """One integer for each state, the same for states that differ in names only."""
+def encode_states(pool: Pool, ordered: bool = False) -> NDArray[np.int64]:
+    """One integer for each state, the same for states that differ in names only; ordered: with the layouts of rows."""
     out = np.zeros(len(pool.level), dtype=np.int64)
-    encode_all(pool, out)
+    encode_all(pool, ordered, out)
     return out
 
 
 @compiled
 def complete_states(rng, prior, pool):
-    """Shuffle the names of the profiles, then draw beta and theta given the seating."""
+    """Shuffle the names of the profiles, then draw beta and theta given the seating and the layouts."""
     for r in range(len(pool.level)):
         state = one_state(pool.state, r)
         used = state.profile_total[0]
@@ -208,14 +262,16 @@ def complete_states(rng, prior, pool):
             name[k], name[other] = name[other], name[k]
         tables = state.profile_tables[:used].copy()
         count = state.level_count[:, :used].copy()
+        layout = state.layout[:, :used].copy()
         for k in range(used):
             state.profile_tables[name[k]] = tables[k]
             state.level_count[:, name[k]] = count[:, k]
+            state.layout[:, name[k]] = layout[:, k]
         for i in range(len(state.table_total)):
             for t in range(state.table_total[i]):
                 state.table_label[i, t] = name[state.table_label[i, t]]
         fill_weights(rng, prior, state)
-        fill_profiles(rng, prior.trees, pool.level_start, state)
+        fill_rows(rng, prior.trees, pool.level_start, state)
 
 
 def chi_square_p(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
@@ -254,7 +310,7 @@ def count_states(
             draw_learned(rng, enumeration.case, pool)
         complete_states(rng, enumeration.case.prior, pool)
         advance(rng, enumeration.case.prior, pool)
-        code = encode_states(pool)
+        code = encode_states(pool, enumeration.case.ordered)
         place = order[np.searchsorted(enumeration.code[order], code).clip(max=len(order) - 1)]
         assert np.array_equal(enumeration.code[place], code), "a state outside the model"
         observed += np.bincount(place, minlength=len(order))

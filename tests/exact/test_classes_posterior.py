@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keyhole.kernels.state import Prior
+from keyhole.kernels.state import Prior, Trees
 from keyhole.sampling import shards
 from keyhole.sampling.classes import count_distinct, freeze_classes, start_classes
 from keyhole.sampling.events import describe_cells
 from keyhole.sampling.predict import measure, predict
 from tests.exact.classes_enumeration import CASES, CORNER, LEARNED, ClassesCase, learned_answers, learned_risk, solve
 from tests.exact.test_classes_oracle import weigh
-from tests.oracle.classes_oracle import LearnedPosterior, make_hyper, possible_cells
+from tests.oracle.classes_oracle import LearnedPosterior, OrderedPosterior, make_hyper, possible_cells
 from tests.oracle.model import Hyper
 from tests.oracle.risk import sample_uniques
 from tests.statistical.classes_bench import FEW, as_levels, make_prior
@@ -182,6 +182,52 @@ def test_the_chain_reaches_the_posterior_with_everything_learned(rng, name, swee
     assert distance(found.log_hyper, exact.log_hyper) < FAR
     if name == "all learned":
         assert distance(found.risk, learned_risk(name, 3)) < FAR
+
+
+ORDERED_DATA, ORDERED_LEVELS = ((0, 1), (1, 1), (2, 0), (2, 1)), (3, 2)
+TREES = Trees(
+    layout_start=np.array([0, 2, 3]),
+    strength_start=np.array([0, 2, 3]),
+    node_start=np.array([0, 2, 4, 5]),
+    edge_start=np.array([0, 2, 4, 6, 8, 10]),
+    edge_first=np.array([0, 1, 1, 2, 0, 2, 0, 1, 3, 4]),
+    edge_last=np.array([1, 3, 2, 3, 2, 3, 1, 2, 4, 5]),
+    node_strength=np.array([0, 1, 0, 1, 2]),
+    strength_scale=np.array([2.0, 2.0, 2.0]),
+)
+"""Two layouts of the first key, (0, (1, 2)) and ((0, 1), 2), and the single node of the second."""
+
+
+def compare_ordered(rng, sweeps: int, trees: Trees = TREES) -> float:
+    """The distance of a chain with an ordered key, everything learned, from the enumeration of all partitions."""
+    posterior = OrderedPosterior(ORDERED_LEVELS)
+    labels, weight = posterior.weights(ORDERED_DATA)
+    evidence, *logs = weight.sum(axis=0)
+    cells = list(np.ndindex(*ORDERED_LEVELS))
+    predictive = np.array([posterior.evidence([*ORDERED_DATA, cell]) for cell in cells]) / evidence
+    assert predictive.sum() == pytest.approx(1.0, rel=1e-5)
+    prior = make_prior(ORDERED_LEVELS, (), True)._replace(trees=trees)
+    found = run_chain(rng, ORDERED_DATA, ORDERED_LEVELS, (), prior, 3, sweeps)
+    return max(
+        partition_distance(found, partition_shares(ORDERED_DATA, labels, weight[:, 0] / evidence)),
+        distance(found.predictive, predictive),
+        distance(found.log_hyper, np.array(logs) / evidence),
+    )
+
+
+@pytest.mark.parametrize(
+    "sweeps", [4 * SWEEPS, pytest.param(LONG_SWEEPS, marks=pytest.mark.long)], ids=["short", "long"]
+)
+def test_the_chain_reaches_the_posterior_with_an_ordered_key(rng, sweeps):
+    """Layouts, the strengths of both sizes of nodes and pi are learned."""
+    assert compare_ordered(rng, sweeps) < FAR
+
+
+def test_another_tree_is_noticed(rng):
+    """Negative control: both layouts cut at the same place."""
+    first = np.array([0, 1, 1, 2, 0, 1, 1, 2, 3, 4])
+    last = np.array([1, 3, 2, 3, 1, 3, 2, 3, 4, 5])
+    assert compare_ordered(rng, 8 * SWEEPS, TREES._replace(edge_first=first, edge_last=last)) > FAR
 
 
 @pytest.mark.parametrize(("name", "sweeps"), with_long(UNDER_RULES))

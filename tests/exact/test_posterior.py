@@ -18,6 +18,7 @@ from tests.exact.enumeration import (
     enumerate_case,
     make_case,
     make_learned_case,
+    make_ordered_case,
 )
 from tests.statistical.running import run_step
 
@@ -49,6 +50,15 @@ LEARNED = {
         make_learned_case("mixed, missing answers", ((0, -1, 1), (0, 1, 1)), profiles=2),
         make_learned_case("mixed, 2 profiles", TWO_BY_THREE, profiles=2),
         make_learned_case("mixed, 3 profiles", THREE_BY_TWO, profiles=3),
+    )
+}
+ORDERED = ((1, 0), (2, 1), (2, 0))
+ORDERED_CASES = {
+    case.name: case
+    for case in (
+        make_ordered_case("an ordered key, 3 records", ORDERED),
+        make_ordered_case("an ordered key, a category outside the order", ((0, 1), (4, 1), (3, 0))),
+        make_ordered_case("an ordered key, 2 records 3 variables", ((1, 0, 1), (2, 1, 1))),
     )
 }
 SEATING_STEPS = ("seats", "labels")
@@ -83,6 +93,25 @@ def test_kernel_keeps_the_posterior(rng, name, step):
 @pytest.mark.parametrize("name", LEARNED)
 def test_sweep_keeps_the_posterior(rng, name):
     assert p_value(rng, enumerated(LEARNED[name]), "sweep") > LEVEL
+
+
+@pytest.mark.parametrize("step", [*SEATING_STEPS, "layouts"])
+@pytest.mark.parametrize("name", ORDERED_CASES)
+def test_kernel_keeps_the_posterior_of_an_ordered_key(rng, name, step):
+    """Of the seating, the partition of the tables and the layout of every row."""
+    assert p_value(rng, enumerated(ORDERED_CASES[name]), step, times=2) > LEVEL
+
+
+def test_sweep_keeps_the_posterior_of_an_ordered_key(rng):
+    assert p_value(rng, enumerated(make_ordered_case("an ordered key, learned", ORDERED, True)), "sweep") > LEVEL
+
+
+def test_wrong_strengths_of_a_tree_are_noticed(rng):
+    """Negative control: with the strengths of the nodes exchanged the step for layouts must fail."""
+    found = enumerate_case(ORDERED_CASES["an ordered key, 3 records"])
+    found.pool.state.base_strength[:, [0, 1, 2]] = found.pool.state.base_strength[:, [2, 0, 1]] * 0.3
+    run_step("eppf", rng, found.case.prior, found.pool)
+    assert p_value(rng, found, "layouts", times=2) < LEVEL
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from .boxes import all_cells, fillings
 from .model import Hyper, set_partitions
 from .rejection import find_box
 from .risk import sample_uniques
+from .trees import Layout, leaves, mean_likelihood
 
 Cell = tuple[int, ...]
 Floats = NDArray[np.float64]
@@ -332,8 +333,11 @@ class LearnedPosterior:
             (strength, weight), (base, density) = strength_grid(d), row_lattice(np.ones(d))
             self.grids.append((strength[:, None], base, np.outer(weight, density)))
 
-    def row(self, j: int, counts: tuple[tuple[int, ...], ...]) -> tuple[float, float]:
-        """E[prod_k urn] over (lambda_j, pi_j), and E[log lambda_j prod_k urn]; counts by class and category."""
+    def row(self, j: int, counts: tuple[tuple[int, ...], ...]) -> tuple[float, ...]:
+        """E[prod_k urn] over (lambda_j, pi_j), and E[log lambda_j prod_k urn]; counts by class and category.
+
+        A row with several strengths has the latter for each.
+        """
         strength, base, weight = self.grids[j]
         value = weight.copy()
         for of_class in counts:
@@ -345,7 +349,7 @@ class LearnedPosterior:
         return value.sum(), (np.log(strength) * value).sum()
 
     def weights(self, data: Sequence[Cell]) -> tuple[list[tuple[int, ...]], Floats]:
-        """Growth strings, and for each p(x, partition), the same times log gamma, and times each log lambda_j."""
+        """Growth strings, and for each p(x, partition), the same times log gamma, and times each log strength."""
         gamma, density = gamma_grid()
         rows, labels = [], []
         for partition in set_partitions(range(len(data))):
@@ -354,8 +358,8 @@ class LearnedPosterior:
             for j, d in enumerate(self.levels):
                 counts = [tuple(sum(data[i][j] == x for i in block) for x in range(d)) for block in partition]
                 by_variable.append(self.row(j, tuple(sorted(counts))))
-            ratio = [second / first for first, second in by_variable]
-            likelihood = math.prod(first for first, _ in by_variable)
+            ratio = [log / first for first, *logs in by_variable for log in logs]
+            likelihood = math.prod(first for first, *_ in by_variable)
             log_gamma = (prior * np.log(gamma)).sum()
             rows.append(likelihood * np.array([prior.sum(), log_gamma, *(prior.sum() * r for r in ratio)]))
             labels.append(label_records(partition))
@@ -369,3 +373,32 @@ class LearnedPosterior:
         """E[q_c^m | x] for m = 0..top; keep n + top below 8."""
         values = np.array([self.evidence([*data, *([cell] * m)]) for m in range(top + 1)])
         return values / values[0]
+
+
+class OrderedPosterior(LearnedPosterior):
+    """The same with an ordered first key of three categories, whose two layouts have nodes of three and of two.
+
+    The strengths of the two sizes of nodes are integrated out; the scale of both is 2.
+    """
+
+    LAYOUTS = ((0, (1, 2)), ((0, 1), 2))
+
+    def __init__(self, levels: Sequence[int]):
+        super().__init__(levels)
+        (strength, weight), (base, density) = strength_grid(2, 0.75), row_lattice(np.ones(3), 0.5)
+        self.strengths = strength[:, None, None], strength[None, :, None]
+        self.base = base.T[:, None, None, :]
+        self.density = weight[:, None, None] * weight[None, :, None] * density
+
+    def row(self, j: int, counts: tuple[tuple[int, ...], ...]) -> tuple[float, ...]:
+        """Averages over pi, both strengths and the layout of every class."""
+        if j > 0:
+            return super().row(j, counts)
+
+        def strength(node: Layout) -> Floats:
+            return self.strengths[0 if len(leaves(node)) > 2 else 1]
+
+        value = self.density
+        for of_class in counts:
+            value = value * mean_likelihood(self.LAYOUTS, strength, self.base, of_class)
+        return float(value.sum()), *(float((np.log(s) * value).sum()) for s in self.strengths)

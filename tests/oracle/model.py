@@ -7,7 +7,7 @@ are 0 .. K-1 and index `theta[k][j]`, a probability vector over the categories o
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -213,8 +213,17 @@ def log_profile_likelihood(answers: Sequence[tuple[int, int]], hyper: Hyper) -> 
     return total
 
 
-def log_joint(records: Seating, data: Sequence[Sequence[int]], hyper: Hyper, model: Model) -> float:
-    """Log density of (seating, labels up to their names, data); beta and theta integrated out."""
+def log_joint(
+    records: Seating,
+    data: Sequence[Sequence[int]],
+    hyper: Hyper,
+    model: Model,
+    likelihood: Callable[[int, list[tuple[int, int]]], float] | None = None,
+) -> float:
+    """Log density of (seating, labels up to their names, data); beta and theta integrated out.
+
+    likelihood: log probability of the answers (variable, category) of the profile of this label, if rows are not flat.
+    """
     total = 0.0
     answers: dict[int, list[tuple[int, int]]] = {}
     tables_of: dict[int, int] = {}
@@ -236,6 +245,8 @@ def log_joint(records: Seating, data: Sequence[Sequence[int]], hyper: Hyper, mod
         total += len(tables_of) * math.log(hyper.gamma)
         total += math.lgamma(hyper.gamma) - math.lgamma(hyper.gamma + m)
         total += sum(math.lgamma(t) for t in tables_of.values())
+    if likelihood is not None:
+        return total + sum(likelihood(label, a) for label, a in answers.items())
     return total + sum(log_profile_likelihood(a, hyper) for a in answers.values())
 
 

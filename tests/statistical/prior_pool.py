@@ -233,10 +233,18 @@ def fill_weights(rng, prior, state):
 
 @compiled
 def fill_profiles(rng, trees, start, state):
-    """Layouts from their prior, and theta given level_count: each node splits the mass that its parent gave it."""
+    """Layouts from their prior, and theta given level_count."""
     for k in range(state.profile_total[0]):
         for j in range(len(start) - 1):
             state.layout[j, k] = rng.integers(0, trees.layout_start[j + 1] - trees.layout_start[j])
+    fill_rows(rng, trees, start, state)
+
+
+@compiled
+def fill_rows(rng, trees, start, state):
+    """Draw theta given layouts and level_count: each node splits the mass that its parent gave it."""
+    for k in range(state.profile_total[0]):
+        for j in range(len(start) - 1):
             state.level_profile[start[j] : start[j + 1], k] = 1.0
             own = trees.layout_start[j] + state.layout[j, k]
             for u in range(trees.node_start[own], trees.node_start[own + 1]):
