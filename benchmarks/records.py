@@ -46,7 +46,6 @@ def run(name: str, seed: int, model: str) -> dict[str, Any]:
     records, block = found.records, found.summary.all_records
     assert block is not None
     risk, true = records["risk"].to_numpy(), 1.0 / size
-    inside = (records["risk_low"].to_numpy() <= true + 1e-9) & (true <= records["risk_high"].to_numpy() + 1e-9)
     order = np.argsort(risk, kind="stable")
     totals = {
         "matches": (block.expected_matches, float(true.sum())),
@@ -61,7 +60,6 @@ def run(name: str, seed: int, model: str) -> dict[str, Any]:
         "records": n,
         "deciles": [[float(risk[x].mean()), float(true[x].mean())] for x in np.array_split(order, DECILES)],
         "totals": {what: [found.mean, *found.interval, exact] for what, (found, exact) in totals.items()},
-        "inside": float(inside.mean()),
     }
 
 
