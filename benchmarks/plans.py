@@ -117,8 +117,8 @@ def run_all(only: Iterable[str], seeds: int) -> None:
     """Run what has not been run yet."""
     done = {(row["file"], row["seed"], row["suppress"]) for row in read_results()}
     RESULTS.parent.mkdir(exist_ok=True)
-    for seed in range(1, seeds + 1):
-        for suppress in SUPPRESS:
+    for suppress in SUPPRESS:
+        for seed in range(1, seeds + 1):
             for name in only:
                 if (name, seed, suppress) in done:
                     continue

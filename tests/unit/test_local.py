@@ -7,7 +7,7 @@ import pytest
 
 from keyhole.diagnostics.laws import law_of_uniques, thin_law
 from keyhole.errors import SettingsError
-from keyhole.risk.local import alone_in_share, list_items, make_entries, make_local_steps, measure_items
+from keyhole.risk.local import Items, alone_in_share, list_items, make_entries, make_local_steps, measure_items
 from keyhole.risk.release import evaluate_release, make_coarsening, prepare_release
 from tests.oracle import plain_cell_probability
 from tests.unit.test_release import NAMES, OTHERS, RULES, make_posterior, publish
@@ -153,6 +153,36 @@ def test_conditions_are_judged_after_the_steps_before(rng, tmp_path):
     assert found.r1.max() <= limit + 1e-6
     everybody = ask(posterior, {"drop": ["C"], "remove": f"risk>{limit:.6f}"}, None)
     assert everybody.removed >= int((coarse.r2 > round(limit, 6)).sum())
+
+
+@pytest.mark.parametrize("drawn", [None, (9, 5)])
+def test_strata_agree_with_simulated_populations(rng, drawn):
+    """Four cells of 1, 1, 2 and 3 released records, one of a pair removed; people of three strata."""
+    people = np.array([30.0, 12.0, 200.0])
+    q = rng.dirichlet([1, 1, 1, 1, 12], 3)[:, :4] * [[1], [0.5], [0.3]]
+    known, released = np.array([1, 1, 3, 4]), np.array([1, 1, 2, 3])
+    n, m = (9, 5) if drawn else (9, 9)
+    own = released.astype(float)
+    weight = own * alone_in_share(released, n, m) if drawn else np.where(released == 1, 1.0, 0.0)
+    none = np.zeros((0, 2), np.int64)
+    items = Items(np.zeros((4, 1), np.int32), np.arange(4), np.zeros(0, np.int32), known, released, weight, none,
+                  np.zeros((0, 1), np.int32), 1.0)  # fmt: skip
+    stratum = np.tile(np.arange(3), 4)
+    entries = make_entries(q.T.ravel(), np.arange(0, 13, 3), people[stratum], stratum)
+    found = measure_items(entries, items, drawn)
+    rest = np.column_stack([q, 1.0 - q.sum(axis=1)])
+    size = 300_000
+    others = sum(rng.multinomial(int(people[s]), rest[s], size)[:, :4] for s in range(3))
+    cell = np.repeat(np.arange(5), [*released, n - released.sum()])
+    chosen = np.argsort(rng.random((size, n)), axis=1)[:, :m] if drawn else np.tile(np.arange(n), (size, 1))
+    counts = np.stack([(cell[chosen] == c).sum(axis=1) for c in range(4)], axis=1)
+    once = counts == 1
+    tau1 = ((released == 1) & (known == 1) & (others == 0)).sum(axis=1)
+    tau2 = (once / (known + others)).sum(axis=1)
+    for x, values in enumerate((tau1, tau2)):
+        assert found.expected[x] == pytest.approx(values.mean(), abs=4.5 * values.std() / np.sqrt(size))
+        spread = ((values - values.mean()) ** 2).std() / np.sqrt(size)
+        assert found.variance[x] == pytest.approx(values.var(), abs=4.5 * spread + 0.01 * values.var())
 
 
 def test_shares_of_records_are_those_of_all_subsets():

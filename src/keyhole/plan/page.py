@@ -82,7 +82,18 @@ def state_verdict(plan: Plan) -> str:
 
 
 def explain_status(plan: Plan) -> list[str]:
-    """Say what optimal means here."""
+    """Say what optimal means here, and whether the chains agree."""
+    search = plan.search
+    if search.grade == "not converged":
+        return [
+            "NOT CONVERGED: the chains of the assessment do not agree, so every chain has to meet the limits by "
+            "itself, and intervals run over all of them. Continue the assessment before you rely on the plan.",
+            *_explain(plan),
+        ]
+    return _explain(plan)
+
+
+def _explain(plan: Plan) -> list[str]:
     search = plan.search
     if plan.status == "optimal":
         known = f"none of the {search.releases:,} releases with less loss meets the limits on the draws of the search"

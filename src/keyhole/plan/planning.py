@@ -18,6 +18,7 @@ from keyhole.plan.search import Search, decide, list_others, walk
 from keyhole.plan.suppress import NOTHING, Suppression, suppress, within_reach
 from keyhole.plan.utility import Utility, describe_local, measure_utility
 from keyhole.readable import Readable
+from keyhole.risk.advice import Grade
 from keyhole.risk.limits import Limit
 from keyhole.risk.local import LocalSteps
 from keyhole.risk.measures import Measure
@@ -84,7 +85,7 @@ class SearchReport(Readable):
     releases: size of the lattice; decided: whether it is known of all with less loss that they miss the limits;
     evaluated: releases that were judged on draws, the others by inference; seconds; draws, report_draws: in the search,
     and for the figures; tried: releases whose figures were looked at, of which the last was taken.
-    search, report: tau1 of the plan on the draws that chose it, and on the others.
+    search, report: tau1 of the plan on the draws that chose it, and on the others; grade: of the fit.
     """
 
     releases: int
@@ -96,6 +97,7 @@ class SearchReport(Readable):
     tried: int
     search: Estimate
     report: Estimate
+    grade: Grade
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,6 +266,7 @@ def make_plan(
             tried=tried,
             search=figures[0].tau1,
             report=figures[1].tau1,
+            grade=posterior.grade,
         ),
         recipe=recipe,
     )
