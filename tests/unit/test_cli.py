@@ -507,6 +507,9 @@ def test_what_if_combines_steps_in_any_order(run, tmp_path):
     assert after["records"] == round((90 - after["removed"]) / 2)
     assert after["removed"] > 0
     assert after["blanked"] > 0
+    judged = run("what-if", "r", "--drop", "B", "--policy", "tau1.upper=90", "--policy", "all.max=0.99")
+    assert "The release meets the limit of tau1.upper=90" in " ".join(judged.out.split())
+    assert len(json.loads(run("what-if", "r", "--drop", "B", "--policy", "tau1=1", "--json").out)["policies"]) == 1
     shown = run("what-if", "r", "--remove", "r2>0.1", "--blank", "C=r2>0.01")
     assert re.search(r"Values blanked\s+\d+", shown.out)
     refused = run("what-if", "r", "--band", "A=0,2,5", "--top", "D=1")

@@ -10,6 +10,8 @@ import pytest
 from keyhole.data import Microdata, Variable, encode, find_cells
 from keyhole.errors import SettingsError
 from keyhole.kernels.state import no_rules
+from keyhole.risk.local import make_local_steps
+from keyhole.risk.policies import find_policies, judge_release
 from keyhole.risk.release import Posterior, evaluate_release, make_coarsening, prepare_release
 from keyhole.sampling.events import leave_out, make_events
 from keyhole.sampling.predict import predict
@@ -106,6 +108,26 @@ def test_coarser_risk_is_that_of_the_summed_table(rng, tmp_path, rules, release)
     assert found.r2 == pytest.approx(r2.mean(axis=0), rel=1e-9)
     assert found.tau1.expected.mean == pytest.approx(r1.sum(axis=1).mean() if unique else 0.0, rel=1e-9)
     assert found.tau2.expected.mean == pytest.approx(r2.sum(axis=1).mean() if unique else 0.0, rel=1e-9)
+
+
+def test_policies_judge_a_release(rng, tmp_path):
+    """The probability of a limit is that of the law of tau1; one on all records needs a release that only coarsens."""
+    posterior, _, _ = make_posterior(rng, tmp_path, None, draws=1)
+    coarsening = make_coarsening(posterior.microdata.variables, ["D"])
+    found = evaluate_release(posterior, prepare_release(posterior, coarsening))
+    policies = find_policies(["tau1.upper=1", "all.max=0.9"])
+    one, largest = judge_release(posterior, coarsening, found, policies)
+    alone = np.ones(1)
+    for r1 in found.r1:
+        alone = np.convolve(alone, [1.0 - r1, r1])
+    # The counts of 40 people are not quite independent.
+    assert one.probability == pytest.approx(alone[:2].sum(), abs=0.05)
+    assert one.met == (found.tau1.interval[1] <= 1)
+    assert largest.value <= 1.0
+    local = make_local_steps(list(NAMES), coarsening.kept, remove=[1])
+    changed = evaluate_release(posterior, prepare_release(posterior, coarsening, local))
+    with pytest.raises(SettingsError, match="only coarsen keys"):
+        judge_release(posterior, coarsening, changed, policies)
 
 
 def test_mixed_model_and_its_one_concentration(rng, tmp_path):

@@ -114,6 +114,12 @@ STEPS = (
         help="Blank this key in the records with a risk above a limit ('EDUC=r1>0.2'). May be repeated.",
     ),
     click.option("--remove", metavar="RISK", help="Remove records with a risk above a limit ('r1>0.2')."),
+    click.option(
+        "--policy",
+        multiple=True,
+        metavar="NAME",
+        help="Say whether the release meets the limit of this policy, of a YAML file, or a limit. May be repeated.",
+    ),
     click.option("--subsample", type=FRACTION_OR_PERCENT, metavar="F", help="Publish a random share of the records."),
 )
 
@@ -143,7 +149,7 @@ def command(
       keyhole what-if survey.keyhole --merge "JOB='Installation, repair',Construction"
       keyhole what-if survey.keyhole --band AGE=10y --top EDUC=7 --remove "r1>0.2" --subsample 50%
     """
-    if not drop and not merge and all(value is None for value in steps.values()):
+    if not drop and not merge and all(value is None for name, value in steps.items() if name != "policy"):
         raise click.UsageError("give --drop KEY or --merge KEY=A,B or another step: what would be changed.")
 
     from keyhole import load
@@ -158,6 +164,7 @@ def command(
             {
                 "before": describe(uniques, fit.tau1, fit.tau2, fit.grade),
                 "after": describe(found.sample_uniques, found.tau1, found.tau2, found.grade) | done,
+                **({"policies": found.policies} if found.policies else {}),
             }
         )
     else:
@@ -176,5 +183,7 @@ def _print_change(summary: "Summary", found: "ReleaseRisk") -> None:
         ("Correct matches expected, tau2", about(summary.tau2), about(found.tau2)),
     ]
     print_table(("", "Before", "After"), body)
+    for verdict in found.policies:
+        print_text(f"The release {verdict.words}.")
     if not found.tau1.pooled:
         print_text(ENVELOPE)

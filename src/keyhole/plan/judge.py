@@ -24,8 +24,8 @@ from keyhole.kernels.risk import fill_risks, find_variances
 from keyhole.kernels.state import Floats, Integers, has_rules
 from keyhole.kernels.strata import fill_strata_law
 from keyhole.plan.lattice import Lattice, Node
-from keyhole.risk.all_records import choose_points, evaluate_cells, find_record_risk, prepare_cells, summarise_records
 from keyhole.risk.limits import Limit
+from keyhole.risk.policies import describe_cells_of
 from keyhole.risk.release import Posterior, Release, prepare_release
 from keyhole.sampling.predict import Scratch, lengthen, possible_mass, predict_part
 from keyhole.sampling.strata import measure_exposure, predict_strata
@@ -247,7 +247,8 @@ class Judge:
         if not self.others:
             return True
         step = max(len(self.numbers) // ALL_DRAWS, 1)
-        block = describe_all(self.posterior, self.lattice, node, self.others, self.numbers[::step])
+        draws = _evenly(self.posterior, self.numbers[::step])
+        block, _ = describe_cells_of(self.posterior, self.lattice.coarsening(node), self.others, draws)
         return all(limit.met({"all_records": block}) for limit in self.others)
 
 
@@ -256,18 +257,6 @@ def _group_of(groups: Any, levels: int) -> NDArray[np.int64]:
     for g, group in enumerate(groups or ()):
         place[list(group)] = g
     return place
-
-
-def describe_all(
-    posterior: Posterior, lattice: Lattice, node: Node, limits: Sequence[Limit], draws: Sequence[int]
-) -> Any:
-    """Return the block `all_records` of a release."""
-    table = prepare_cells(posterior, lattice.coarsening(node), _evenly(posterior, draws))
-    if table is None:
-        return None
-    found = evaluate_cells(posterior, table, choose_points(limits))
-    records = find_record_risk(found, posterior.n_unseen, posterior.grade != "not converged")
-    return summarise_records(found, records, posterior.n_unseen, posterior.grade)
 
 
 def _evenly(posterior: Posterior, draws: Sequence[int]) -> list[int]:

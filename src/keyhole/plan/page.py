@@ -13,6 +13,7 @@ from keyhole.plan.planning import Alternative, Figures, Plan
 from keyhole.plan.recipe import FILE
 from keyhole.report.figures import WIDTH, Scale, axis, element, line, picture, text, tick_words, ticks
 from keyhole.report.render import render_page
+from keyhole.risk.policies import word_probability
 from keyhole.words import interval_words, number, percent, plural
 
 JSON, PAGE = "plan.json", "plan.html"
@@ -124,10 +125,12 @@ def list_rows(before: Figures, after: Figures, plan: Plan) -> list[tuple[str, st
         ("Alone in the population, tau1", _estimate(before.tau1), _estimate(after.tau1)),
         ("Correct matches, tau2", _estimate(before.tau2), _estimate(after.tau2)),
     ]
-    return rows + [
-        (f"{limit.text} ({limit.judged})", number(before.limits[limit.text]), number(after.limits[limit.text]))
-        for limit in plan.limits
-    ]
+    for limit in plan.limits:
+        values = [number(found.limits[limit.text]) for found in (before, after)]
+        chances = [word_probability(found.probability[limit.text], not plan.search.draws) for found in (before, after)]
+        rows.append((f"{limit.text} ({limit.judged})", values[0], values[1]))
+        rows.append((f"Probability of {limit.name} within {limit.threshold:g}", chances[0], chances[1]))
+    return rows
 
 
 def describe_utility(plan: Plan) -> list[str]:

@@ -11,7 +11,7 @@ from keyhole.diagnostics.laws import Estimate
 from keyhole.errors import InputError, SettingsError
 from keyhole.files import json_text
 from keyhole.plan.hierarchies import read_hierarchies
-from keyhole.plan.judge import Judge, describe_all
+from keyhole.plan.judge import Judge
 from keyhole.plan.lattice import Lattice, Node, make_lattice
 from keyhole.plan.recipe import Recipe, make_recoded
 from keyhole.plan.search import Search, decide, list_others, walk
@@ -22,6 +22,7 @@ from keyhole.risk.advice import Grade
 from keyhole.risk.limits import Limit
 from keyhole.risk.local import LocalSteps
 from keyhole.risk.measures import Measure
+from keyhole.risk.policies import Chances, describe_cells_of, word_probability
 from keyhole.risk.release import Posterior, evaluate_release, prepare_release, spread_draws
 from keyhole.settings import parse_duration
 from keyhole.words import number, percent
@@ -55,13 +56,17 @@ Status = Literal["optimal", "locally optimal"]
 
 @dataclass(frozen=True)
 class Figures(Readable):
-    """The risk of a release. limits: the measure of each limit, by how it is written."""
+    """The risk of a release.
+
+    limits: the measure of each limit, by how it is written; probability: P(the measure is within the limit).
+    """
 
     records: int
     sample_uniques: int
     tau1: Estimate
     tau2: Estimate
     limits: dict[str, float]
+    probability: dict[str, float]
     all_records: dict[str, Any] | None = None
 
 
@@ -150,7 +155,9 @@ class Plan:
     def describe_limits(self) -> list[str]:
         """Say how each limit is met."""
         return [
-            f"meets the limit {limit.text}: {number(self.after.limits[limit.text])} ({limit.judged})"
+            f"meets the limit of {limit.text}: {number(self.after.limits[limit.text])} ({limit.judged}); that the "
+            f"number is within {limit.threshold:g} has probability "
+            f"{word_probability(self.after.probability[limit.text], self.search.draws == 0)}"
             for limit in self.limits
         ]
 
@@ -331,20 +338,25 @@ def _figures(
     """Return the risk of a release on these draws, with the limits' measures as an assessment judges them."""
     release = prepare_release(posterior, lattice.coarsening(node), local)
     found = evaluate_release(posterior, release, list(draws) or None)
-    block = None
+    block, cells = None, None
     others = [limit for limit in limits if limit.needs_all_records]
     if others:
-        block = describe_all(posterior, lattice, node, others, draws)
+        block, cells = describe_cells_of(
+            posterior, lattice.coarsening(node), others, _thin(posterior, draws, len(draws))
+        )
     numbers = {
         "tau1": _estimate(found.tau1), "tau2": _estimate(found.tau2),
-        "input": {"used": posterior.microdata.records}, "all_records": block,
+        "input": {"used": found.records}, "all_records": block,
     }  # fmt: skip
+    tau1, tau2 = found._laws or (found.tau1.mean, found.tau2.mean)
+    chances = Chances(tau1, tau2, found.records, cells, found.tau1.pooled)
     return Figures(
         records=found.records,
         sample_uniques=found.sample_uniques,
         tau1=_estimate(found.tau1),
         tau2=_estimate(found.tau2),
         limits={limit.text: limit.value(numbers) for limit in limits},
+        probability={limit.text: min(max(chances.probability(limit), 0.0), 1.0) for limit in limits},
         all_records=None if block is None else asdict(block),
     )
 

@@ -3,7 +3,7 @@
 import importlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,7 @@ from keyhole.risk.advice import Grade
 from keyhole.risk.limits import read_limits
 from keyhole.risk.local import make_local_steps
 from keyhole.risk.measures import about
-from keyhole.risk.policies import find_policies
+from keyhole.risk.policies import find_policies, judge_release, refuse_unfit
 from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
 from keyhole.summary import Summary
 
@@ -192,6 +192,7 @@ class Assessment:
         subsample: float | None = None,
         remove: str | Iterable[int] | None = None,
         blank: Mapping[str, str | Iterable[int]] | None = None,
+        policy: str | Sequence[str] = (),
         data: Any = None,
     ) -> ReleaseRisk:
         """Return the risk of a coarser release, from the same draws.
@@ -219,6 +220,8 @@ class Assessment:
             rows from 1.
         blank
             For each key, the records whose value becomes blank, written as in `remove`.
+        policy
+            Policies or limits by which the release is judged, as of `assess`.
         data
             For a result that was loaded: the file or dataframe that was assessed. It is checked by the hash of its
             codes in manifest.json. Not needed if the run was made with `keep_data`.
@@ -239,7 +242,9 @@ class Assessment:
         coarsening = make_coarsening(variables, drop, recode, bands, top, bottom)
         names = [variable.name for variable in variables]
         local = make_local_steps(names, coarsening.kept, blank, remove, subsample)
-        return evaluate_release(posterior, prepare_release(posterior, coarsening, local))
+        policies = find_policies([policy] if isinstance(policy, str) else list(policy))
+        found = evaluate_release(posterior, prepare_release(posterior, coarsening, local))
+        return replace(found, policies=judge_release(posterior, coarsening, found, policies)) if policies else found
 
     def plan(
         self,
@@ -291,6 +296,7 @@ class Assessment:
 
         posterior = self._records("plan", data)
         policies = find_policies([policy] if isinstance(policy, str) else list(policy))
+        refuse_unfit(policies, len(posterior.microdata.variables), blanks=False)
         asked = [*read_limits(limits), *(found.limit for found in policies if found.limit is not None)]
         return make_plan(posterior, describe_reading(self), asked, keep, importance, hierarchy, at_most, suppress)
 

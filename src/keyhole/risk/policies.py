@@ -16,8 +16,21 @@ import yaml
 from keyhole.diagnostics.laws import Interval, Law
 from keyhole.errors import SettingsError
 from keyhole.readable import Readable
-from keyhole.risk.all_records import CellRisks, law_met, probability_met
+from keyhole.risk.all_records import (
+    MISSING,
+    AllRecords,
+    CellRisks,
+    choose_points,
+    evaluate_cells,
+    find_record_risk,
+    law_met,
+    prepare_cells,
+    probability_met,
+    summarise_records,
+)
 from keyhole.risk.limits import Limit, find_estimate, parse_limit
+from keyhole.risk.release import Posterior, ReleaseRisk
+from keyhole.sampling.events import Coarsening
 from keyhole.words import decimals, did_you_mean
 
 SHIPPED = Path(__file__).with_suffix(".yaml")
@@ -114,6 +127,38 @@ class Chances:
 def judge(policies: Iterable[Policy], numbers: Mapping[str, Any], chances: Chances) -> list[PolicyVerdict]:
     """Judge a result; numbers: its summary, or the blocks tau1, tau2, input and all_records of one."""
     return [_judge(policy, policy.limit, numbers, chances) for policy in policies if policy.limit is not None]
+
+
+def judge_release(
+    posterior: Posterior, coarsening: Coarsening, found: ReleaseRisk, policies: Sequence[Policy]
+) -> tuple[PolicyVerdict, ...]:
+    """Judge a coarser release; limits on all records need one in which no single record is changed."""
+    refuse_unfit(policies, len(coarsening.kept), blanks=False)
+    limits = [policy.limit for policy in policies if policy.limit is not None]
+    block, cell_risks = None, None
+    if any(limit.needs_all_records for limit in limits):
+        if found.blanked or found.records != posterior.microdata.records:
+            raise SettingsError(
+                "`policy`: limits on all records are judged for releases that only coarsen keys: omit `blank`, "
+                "`remove` and `subsample`"
+            )
+        block, cell_risks = describe_cells_of(posterior, coarsening, limits)
+    numbers = {"tau1": found.tau1, "tau2": found.tau2, "input": {"used": found.records}, "all_records": block}
+    tau1, tau2 = found._laws or (found.tau1.mean, found.tau2.mean)
+    return tuple(judge(policies, numbers, Chances(tau1, tau2, found.records, cell_risks, found.tau1.pooled)))
+
+
+def describe_cells_of(
+    posterior: Posterior, coarsening: Coarsening, limits: Iterable[Limit], draws: Sequence[int] | None = None
+) -> tuple[AllRecords, CellRisks]:
+    """Return the block `all_records` of a coarser release, and the risks it rests on."""
+    table = prepare_cells(posterior, coarsening, draws)
+    if table is None:
+        raise SettingsError(f"limits on all records: {MISSING}")
+    pooled = posterior.grade != "not converged"
+    found = evaluate_cells(posterior, table, choose_points(limits))
+    records = find_record_risk(found, posterior.n_unseen, pooled)
+    return summarise_records(found, records, posterior.n_unseen, posterior.grade), found
 
 
 def _judge(policy: Policy, limit: Limit, numbers: Mapping[str, Any], chances: Chances) -> PolicyVerdict:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from keyhole.data.cells import Codes
 from keyhole.data.recoding import Groups, join_groups, merge_bands, merge_bottom, merge_lists, merge_top
 from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import check_mean
-from keyhole.diagnostics.laws import count_laws, law_of_matches, law_of_uniques, thin_law
+from keyhole.diagnostics.laws import Law, count_laws, law_of_matches, law_of_uniques, thin_law
 from keyhole.errors import SettingsError
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, Rules
@@ -51,6 +51,9 @@ from keyhole.sampling.trace import Draws
 from keyhole.seeds import RELEASE, make_seeds
 from keyhole.words import did_you_mean, plural
 from keyhole.zeros import Zeros
+
+if TYPE_CHECKING:
+    from keyhole.risk.policies import PolicyVerdict
 
 Item = TypeVar("Item")
 
@@ -153,6 +156,8 @@ class ReleaseRisk:
         Records that are not, because of `remove`.
     blanked : int
         Values that are blank because of `blank`.
+    policies : tuple of PolicyVerdict
+        Whether it meets the policies that were asked for.
     """
 
     tau1: Measure
@@ -166,6 +171,9 @@ class ReleaseRisk:
     records: int = 0
     removed: int = 0
     blanked: int = 0
+    policies: "tuple[PolicyVerdict, ...]" = ()
+    # The laws of tau1 and tau2, or the numbers if they are certain: for the probabilities of limits.
+    _laws: tuple[Law, Law] | tuple[float, float] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """One line that holds nothing of a record."""
@@ -323,7 +331,7 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
     if not cells or not (posterior.draws or release.items):
         one = np.ones(uniques)
         sure = certain_measure(float(uniques))
-        return ReleaseRisk(sure, sure, uniques, rows, one, one, 0, **done)
+        return ReleaseRisk(sure, sure, uniques, rows, one, one, 0, **done, _laws=(float(uniques), float(uniques)))
     chosen = spread_draws(posterior.available, ENOUGH_DRAWS) if draws is None else draws
     found = evaluate_draws(posterior, release, chosen)
     by_chain = (max(len(posterior.draws), 1), -1)
@@ -346,9 +354,10 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
         uniques = round(most)
     grade = grade_release(posterior.grade, expected, variance)
     highest = math.ceil(most) if release.drawn is None else min(release.drawn[1], cells)
+    matches = law_of_matches(expected[1], variance[1], highest)
     return ReleaseRisk(
         tau1=measure(law, expected[0], grade),
-        tau2=measure(law_of_matches(expected[1], variance[1], highest), expected[1], grade),
+        tau2=measure(matches, expected[1], grade),
         sample_uniques=uniques,
         unique_row=rows,
         r1=r1.mean(axis=(0, 1)),
@@ -356,6 +365,7 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
         draws=len(found) if posterior.draws else 0,
         grade=grade,
         **done,
+        _laws=(law, matches),
     )
 
 
