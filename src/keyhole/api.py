@@ -315,6 +315,7 @@ def assess(
     verdicts = judge_risk(policies, risk, trace, explained, microdata.records)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
     seconds |= {} if trace is None else dict(trace.seconds)
+    seconds["compile"] += 0.0 if answer is None else answer.compiled_before
     seconds["attribution"] = time.perf_counter() - asked
     if not diagnosis.converged:
         warn_not_converged(diagnosis.message)

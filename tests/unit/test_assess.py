@@ -1,5 +1,7 @@
 """Answers at the edges, and mistakes that only the whole line can see."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -170,3 +172,15 @@ def test_the_population_estimator_is_refused_with_rules(tmp_path):
     frame = pl.DataFrame({"A": [1, 2, 2, 1], "B": [1, 1, 9, 1]})
     with pytest.raises(keyhole.KeyholeError, match="population"):
         keyhole.assess(frame, "A,B", population=50, zeros=rules, estimator="population")
+
+
+def test_the_time_of_compiling_is_that_of_both_models(monkeypatch):
+    """The quick answer comes first, so it is what compiles."""
+    monkeypatch.setattr("keyhole.sampling.runner.precompile", lambda *_: time.sleep(0.6))
+
+    def compiled(**options) -> float:
+        return keyhole.assess(FRAME, "A,B", population=90, **QUICK, **options).summary.seconds["compile"]
+
+    assert compiled() >= 1.2
+    assert 0.6 <= compiled(quick=True) < 1.2
+    assert 0.6 <= compiled(model="classes") < 1.2

@@ -53,6 +53,11 @@ class Answer:
     quick: "Answer | None" = None
 
     @property
+    def compiled_before(self) -> float:
+        """Seconds of compiling before a quick answer of another model, which finds nothing compiled yet."""
+        return 0.0 if self.quick is None or self.why is not None else self.quick.trace.seconds["compile"]
+
+    @property
     def difference(self) -> str:
         """How the model and the quick answer differ, in words; nothing without a quick answer of another model."""
         if self.quick is None or self.why is not None:
