@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.state import Prior, Trees
 from keyhole.sampling import shards
-from keyhole.sampling.classes import count_distinct, freeze_classes, start_classes
+from keyhole.sampling.classes import NO_LABELS, count_distinct, freeze_classes, start_classes
 from keyhole.sampling.events import describe_cells
 from keyhole.sampling.predict import measure, predict
 from tests.exact.classes_enumeration import CASES, CORNER, LEARNED, ClassesCase, learned_answers, learned_risk, solve
@@ -80,10 +80,11 @@ def run_chain(
     others: int,
     sweeps: int,
     hyper: Hyper | None = None,
+    visited: bool = False,
 ) -> Found:
     """Run a chain from a start of keyhole; predict all possible cells and the risk of the sample uniques.
 
-    hyper: lambda and pi that stay as they are.
+    hyper: lambda and pi that stay as they are. visited: records are visited, in place of the slice.
     """
     start = np.concatenate([[0], np.cumsum(levels)]).astype(np.int64)
     order, cells = count_distinct(as_levels(np.array(data), start), start)
@@ -92,6 +93,8 @@ def run_chain(
     events = describe_cells(as_levels(np.array(possible), start), start, None)
     unique = [possible.index(cell) for cell in sample_uniques(data) if -1 not in cell]
     state = start_classes(rng, cells, prior, 2)
+    assert (len(state.label) > 0) == (not rules)
+    state = state if visited else state._replace(label=NO_LABELS)
     if hyper is not None:
         base = {"base_strength": np.array(hyper.strength), "base_level": np.concatenate(hyper.base)}
         state = state._replace(profiles=state.profiles._replace(**base))
@@ -131,14 +134,14 @@ def partition_distance(found: Found, shares: dict[tuple, float]) -> float:
     return distance(drawn, np.array([shares[name] for name in frequent]))
 
 
-def compare_fixed(rng, case: ClassesCase, sweeps: int, hyper: Hyper | None = None) -> float:
+def compare_fixed(rng, case: ClassesCase, sweeps: int, hyper: Hyper | None = None, visited: bool = False) -> float:
     """The distance of a chain from the posterior of a case with lambda and pi fixed. hyper: those of the chain."""
     exact, log_gamma = solve(case)
     hyper = case.hyper if hyper is None else hyper
     # Where gamma is known, its prior has a relative standard deviation of 1e-5.
     gamma = (2.0, 1.0) if case.learned else (1e10, 1e10 / hyper.gamma)
     prior = make_prior(case.levels, case.rules, False, gamma)
-    found = run_chain(rng, case.data, case.levels, case.rules, prior, case.others, sweeps, hyper)
+    found = run_chain(rng, case.data, case.levels, case.rules, prior, case.others, sweeps, hyper, visited)
     distances = [
         partition_distance(found, partition_shares(case.data, exact.labels, exact.partition)),
         distance(found.predictive, exact.predictive),
@@ -164,18 +167,24 @@ def test_the_chain_reaches_the_posterior(rng, name, sweeps):
     assert compare_fixed(rng, CASES[name], sweeps) < FAR
 
 
+@pytest.mark.parametrize(("name", "sweeps"), with_long([name for name in FIXED if not CASES[name].rules]))
+def test_visits_reach_it(rng, name, sweeps):
+    assert compare_fixed(rng, CASES[name], sweeps, visited=True) < FAR
+
+
 @pytest.mark.parametrize(("name", "sweeps"), with_long(["three keys, five records", "missing answers under rules"]))
 def test_shards_of_cells_reach_it(rng, name, sweeps):
     with patch.object(shards, "SHARD", FEW):
         assert compare_fixed(rng, CASES[name], sweeps) < FAR
 
 
+@pytest.mark.parametrize("visited", [False, True], ids=["slice", "visits"])
 @pytest.mark.parametrize(("name", "sweeps"), with_long(LEARNED))
-def test_the_chain_reaches_the_posterior_with_everything_learned(rng, name, sweeps):
+def test_the_chain_reaches_the_posterior_with_everything_learned(rng, name, sweeps, visited):
     data, levels = LEARNED[name]
     exact = learned_answers(name)
     labels, weight = LearnedPosterior(levels).weights(data)
-    found = run_chain(rng, data, levels, (), make_prior(levels, (), True), 3, sweeps)
+    found = run_chain(rng, data, levels, (), make_prior(levels, (), True), 3, sweeps, visited=visited)
     shares = partition_shares(data, labels, weight[:, 0] / exact.evidence)
     assert partition_distance(found, shares) < FAR
     assert distance(found.predictive, exact.predictive) < FAR

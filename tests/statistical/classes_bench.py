@@ -33,7 +33,8 @@ class Bench:
     """What all replicates share.
 
     adaptive: lambda and pi are learned; otherwise lambda_j = d_j `strength`, pi_j uniform. blank: chance of a missing
-    answer. shard: most distinct cells in a shard; cap: bound of the slice, a large one refuses many labels.
+    answer. shard: most distinct cells in a shard; cap: bound of the slice, a large one refuses many labels. visited:
+    records are visited one after the other, in place of the slice.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Bench:
     blank: float = 0.0
     shard: int = shards.SHARD
     cap: float = classes.CAP
+    visited: bool = False
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -124,7 +126,7 @@ def lay_out(found: ClassesState, start: NDArray[np.int64], ruled: bool) -> tuple
 
 def read_back(rng: np.random.Generator, cells: Cells, state: LabelledState) -> ClassesState:
     """The same in the other direction; the oracle measures observed answers only, so nothing is completed."""
-    labels, profiles = state
+    labels, profiles = state.labels, state.profiles
     start = cells.level_start
     cell = np.repeat(np.arange(len(cells.size)), np.diff(labels.start))
     record = rng.permutation(int(labels.size.sum()))
@@ -173,6 +175,7 @@ def draw_moved(
     with patch.object(shards, "SHARD", bench.shard), patch.object(classes, "CAP", bench.cap):
         for r in range(replicates):
             cells, state = lay_out(bench.draw(rng), start, ruled)
+            state = state._replace(visited=bench.visited)
             for _ in range(times):
                 state = move(rng, cells, prior, state)
             if strict:
@@ -183,9 +186,9 @@ def draw_moved(
 
 def move_profiles(rng: np.random.Generator, cells: Cells, prior: Prior, state: LabelledState) -> LabelledState:
     """Draw everything but the labels."""
-    labels, old = state
+    labels, old = state.labels, state.profiles
     hyper = old.base_strength, old.base_level, old.weight_concentration
-    return LabelledState(labels, draw_profiles(rng, cells, prior, labels, *hyper, old.level_profile, old.layout))
+    return state._replace(profiles=draw_profiles(rng, cells, prior, labels, *hyper, old.level_profile, old.layout))
 
 
 MOVES: dict[str, Move] = {"sweep": sweep_labelled, "profiles": move_profiles}
@@ -211,6 +214,10 @@ BENCHES = {
         Bench("two possible cells in six", (2, 3), FOUR_OF_SIX, records=4),
         # Many equal records: labels of a cell as binomials instead of one by one.
         Bench("many equal records", (2, 2), records=24),
+        Bench("visits", visited=True),
+        Bench("visits, fixed base", adaptive=False, strength=0.5, visited=True),
+        Bench("visits, missing answers", blank=0.3, visited=True),
+        Bench("visits, many equal records", (2, 2), records=24, blank=0.1, visited=True),
         Bench("many equal records, rules", (2, 2), ({0: {0}, 1: {0}},), records=24, blank=0.1),
     )
 }

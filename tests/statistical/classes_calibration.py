@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from keyhole.kernels.classes import Cells
 from keyhole.kernels.risk import draw_matches
-from keyhole.sampling.classes import freeze_classes, start_classes
+from keyhole.sampling.classes import NO_LABELS, freeze_classes, start_classes
 from keyhole.sampling.events import Events, describe_cells
 from keyhole.sampling.predict import predict
 from tests.oracle.classes_oracle import possible_cells
@@ -62,6 +62,7 @@ def rank_truth(rng: np.random.Generator, bench: Bench, size: Size) -> NDArray[np
     known = measure_ranked(bench, read_back(rng, cells, first))
     expected = np.array([sum(f == 0 for f in found), sum(1.0 / (1.0 + f) for f in found), *known])
     state = start_classes(rng, cells, bench.prior, 1)
+    state = state if bench.visited else state._replace(label=NO_LABELS)
     below, ties = np.zeros(len(RANKED), np.int64), np.zeros(len(RANKED), np.int64)
     for sweep in range(size.burn_in + size.draws * size.thin):
         state = sweep_labelled(rng, cells, bench.prior, state)

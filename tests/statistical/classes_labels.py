@@ -16,10 +16,11 @@ from keyhole.sampling.shards import Each, here
 
 
 class LabelledState(NamedTuple):
-    """A state with the labels that its counts are of."""
+    """A state with the labels that its counts are of. visited: sweeps visit the records one after the other."""
 
     labels: Labels
     profiles: Profiles
+    visited: bool = False
 
 
 def sweep_labelled(
@@ -34,13 +35,28 @@ def sweep_labelled(
         return drawn[first]
 
     held = state[0]
-    before = ClassState(Tally(held.records, held.level_count), state.profiles)
+    if isinstance(state, ClassState):
+        before = state
+    else:
+        label = np.repeat(held.profile, held.size) if state.visited else classes.NO_LABELS
+        before = ClassState(Tally(held.records, held.level_count), state.profiles, label)
     with patch.object(classes, "draw_labels", draw_and_note):
         after = sweep_classes(rng, cells, prior, before, each)
+    if len(after.label) > 0:
+        return LabelledState(list_entries(cells, after), after.profiles, visited=True)
     accepted = after.tally is not before.tally
     return LabelledState(
         join([drawn[first] for first in sorted(drawn)], after.tally) if accepted else held, after.profiles
     )
+
+
+def list_entries(cells: Cells, state: ClassState) -> Labels:
+    """The labels of a state whose records are visited, by cell and profile."""
+    profiles = len(state.tally.records)
+    cell = np.repeat(np.arange(len(cells.size)), cells.size)
+    entry, size = np.unique(cell * profiles + state.label, return_counts=True)
+    start = np.searchsorted(entry, np.arange(len(cells.size) + 1) * profiles)
+    return Labels(start.astype(np.int64), (entry % profiles).astype(np.int32), size.astype(np.int32), *state.tally)
 
 
 def join(parts: list[Labels], tally: Tally) -> Labels:

@@ -27,6 +27,9 @@ QUICK = (
     "rules",
     "rules, missing answers, shards",
     "many equal records, rules",
+    "visits",
+    "visits, missing answers",
+    "visits, many equal records",
 )
 
 
@@ -106,17 +109,18 @@ def test_shards_may_be_drawn_anywhere(rng, name):
             ours, moved = np.random.default_rng(1), state
             for _ in range(20):
                 moved = sweep_labelled(ours, cells, bench.prior, moved, each)
-            paths.append([array for part in moved for array in part])
+            paths.append([*moved.labels, *moved.profiles])
     assert min(asked) > 1
     assert all(np.array_equal(a, b) for a, b in zip(*paths, strict=True))
 
 
-@pytest.mark.parametrize("name", ["no rules", "rules"])
+@pytest.mark.parametrize("name", ["no rules", "rules", "visits"])
 def test_everything_moves(rng, name):
     """Within 150 sweeps every hyperparameter changes, and so does the number of classes."""
     bench = BENCHES[name]
     for _ in range(15):
         cells, state = lay_out(bench.draw(rng), bench.start, bool(bench.boxes))
+        state = state._replace(visited=bench.visited)
         seen, total = [], set()
         for _ in range(150):
             state = sweep_labelled(rng, cells, bench.prior, state)

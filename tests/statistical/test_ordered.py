@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare, ks_2samp
 
 from keyhole.kernels.classes import Labels, Profiles, extend_profiles
-from keyhole.sampling.classes import count_distinct, start_classes
+from keyhole.sampling.classes import NO_LABELS, count_distinct, start_classes
 from keyhole.sampling.layout import make_rules
 from tests.statistical.classes_labels import LabelledState, sweep_labelled
 from tests.statistical.comparison import LEVEL
@@ -31,6 +31,9 @@ RULES = {
         {(0, 1), (1, 1), (2, 1), (4, 0)},
     ),
 }
+RULES["visits"] = RULES["no rules"]
+"""Without rules labels are drawn by the slice, or by visits to the records."""
+
 RECORDS = 6
 
 
@@ -129,7 +132,7 @@ def draw_state(rng, prior, impossible):
 
 def measure(rng, cells, state, impossible):
     """Quantities that do not depend on the names of profiles."""
-    labels, profiles = state
+    labels, profiles = state.labels, state.profiles
     rows, strength, pi = profiles.level_profile, profiles.base_strength, profiles.base_level
     mine = slice(labels.start[0], labels.start[1])
     k = rng.choice(np.repeat(labels.profile[mine], labels.size[mine]))
@@ -170,6 +173,7 @@ def smallest_p(rng, name, replicates, sweeps):
         cells, state = draw_state(rng, prior, impossible)
         before.append(measure(rng, cells, state, impossible))
         cells, state = draw_state(rng, prior, impossible)
+        state = state._replace(visited=name == "visits")
         for _ in range(sweeps):
             state = sweep_labelled(rng, cells, prior, state)
         after.append(measure(rng, cells, state, impossible))
@@ -188,6 +192,7 @@ def rank_truths(rng, name, simulations, draws=19, burn_in=200, thin=20):
         cells, state = draw_state(rng, prior, impossible)
         truth = np.array(measure(rng, cells, state, impossible))
         state = start_classes(rng, cells, prior, 1)
+        state = state if name == "visits" else state._replace(label=NO_LABELS)
         found = []
         for sweep in range(burn_in + draws * thin):
             state = sweep_labelled(rng, cells, prior, state)

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 
 import keyhole
+from keyhole.kernels.classes import Cells
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Records, no_rules
 from keyhole.risk import attribution
 from keyhole.sampling import costs, predictive
+from keyhole.sampling.trees import make_trees
 
 ROOT = Path(keyhole.__file__).parent
 
@@ -46,3 +48,15 @@ def test_a_dearer_sweep_pays_for_more_draws_of_the_attribution(monkeypatch):
     monkeypatch.setattr(attribution, "sweep_cost", lambda *sizes: 1.5 * costs.sweep_cost(*sizes))
     after = len(attribution.choose_draws(posterior, None, (), trace))
     assert attribution.FEWEST_DRAWS < before < after < attribution.MOST_DRAWS
+
+
+def test_a_sweep_of_classes_pays_for_trees_and_visits():
+    """An ordered key of ten levels has nine nodes of two edges; a visit costs more than a record of the slice."""
+    start = np.array([0, 10, 12])
+    flat, ordered = make_trees(start), make_trees(start, np.array([[0, 10], [10, 10]]))
+    assert (costs.count_edges(flat), costs.count_edges(ordered)) == (12, 20)
+    cells = Cells(np.zeros((100, 2), np.int32), np.full(100, 5), start)
+    slice_alone = costs.class_sweep_cost(cells, flat, 0)
+    assert slice_alone < costs.class_sweep_cost(cells, ordered, 0) < 2.0 * slice_alone
+    once, twice = (costs.class_sweep_cost(cells, flat, visits) for visits in (1, 2))
+    assert slice_alone < once < twice < 2.0 * once

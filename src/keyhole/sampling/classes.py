@@ -1,4 +1,4 @@
-"""Chains of `classes`, and the start that they give to those of `hdp` (kernels/classes.py)."""
+"""Chains of `classes`, and the start that they give to those of `hdp` (kernels/classes.py, visits.py)."""
 
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,13 +17,17 @@ from keyhole.kernels.classes import (
     find_possible,
 )
 from keyhole.kernels.freeze import LEFT, Draw
-from keyhole.kernels.state import Floats, Integers, Prior, Rules
+from keyhole.kernels.state import Floats, Integers, Prior, Rules, has_rules
+from keyhole.kernels.visits import count_labels, visit_records
 from keyhole.sampling.predict import make_draw
 from keyhole.sampling.shards import Each, cut_shards, here
 
 CAP = 0.01
 """Bound of the slice, times the number of records: with a lower one more profiles are used, with a higher one more
 draws of labels are refused."""
+
+MOST_VISITED, VISITS = 8_000, 2
+"""Most records of a file without rules whose records are visited one after the other, and how often in each sweep."""
 
 LARGE = 100_000
 """Records from which on chains start from subsamples."""
@@ -33,10 +37,26 @@ SUBSAMPLES, SUBSAMPLE_SWEEPS = (10_000, 100_000, 1_000_000), 100
 
 
 class ClassState(NamedTuple):
-    """The state of a chain: how many records and answers each profile has, and the parameters given that."""
+    """The state of a chain: how many records and answers each profile has, and the parameters given that.
+
+    label : of each record, in the order of the cells, if sweeps visit the records; otherwise empty, labels being
+    counted only.
+    """
 
     tally: Tally
     profiles: Profiles
+    label: NDArray[np.int32]
+
+
+NO_LABELS = np.zeros(0, np.int32)
+
+
+def are_visited(cells: Cells, prior: Prior) -> bool:
+    """Return whether sweeps visit the records, which is a matter of sizes alone.
+
+    With rules rows cannot be integrated out, and of many records the slice draws the labels at less cost.
+    """
+    return int(cells.size.sum()) <= MOST_VISITED and not has_rules(prior.rules)
 
 
 def count_distinct(level: NDArray[np.int32], level_start: Integers) -> tuple[Integers, Cells]:
@@ -75,9 +95,15 @@ def start_classes(rng: np.random.Generator, cells: Cells, prior: Prior, profiles
     answers = np.add.reduceat(level_count, cells.level_start[:-1], axis=0)
     rows = (level_count + base_level[:, None]) / np.repeat(answers + 1.0, sizes, axis=0)
     layouts = (rng.random((len(sizes), profiles)) * np.diff(prior.trees.layout_start)[:, None]).astype(np.int64)
+    own = keep_labels(cells, prior, np.repeat(label, cells.size), tally)
     tally, rows, layouts = drop_empty(tally, rows, layouts)
     old = prior.trees.strength_scale, base_level, np.ones(1)
-    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *old, rows, layouts))
+    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *old, rows, layouts), own)
+
+
+def keep_labels(cells: Cells, prior: Prior, label: NDArray[np.int32], tally: Tally) -> NDArray[np.int32]:
+    """Return the labels of all records, numbered without the profiles that have none, if records are visited."""
+    return (np.cumsum(tally.records > 0) - 1).astype(np.int32)[label] if are_visited(cells, prior) else NO_LABELS
 
 
 def is_large(cells: Cells) -> bool:
@@ -115,7 +141,7 @@ def carry_over(rng: np.random.Generator, cells: Cells, prior: Prior, state: Clas
     tally = tally_labels(rng, cells, prior, old.weight, old.level_profile, old.possible, here)
     tally, rows, layouts = drop_empty(tally, old.level_profile, old.layout)
     hyper = old.base_strength, old.base_level, old.weight_concentration
-    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *hyper, rows, layouts))
+    return ClassState(tally, draw_profiles(rng, cells, prior, tally, *hyper, rows, layouts), NO_LABELS)
 
 
 def drop_empty(
@@ -131,20 +157,32 @@ def sweep_classes(
     rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState, each: Each = here
 ) -> ClassState:
     """Draw the labels, then everything else. each: works on the shards of the cells."""
-    tally, old = state
+    old, label = state.profiles, state.label
+    if len(label) > 0:
+        label, layouts = visit_records(rng, cells, prior.trees, label, old, VISITS)
+        tally = count_labels(cells, label, layouts.shape[1])
+        rows = np.zeros(tally.level_count.shape)
+    else:
+        tally, rows, layouts = draw_by_slice(rng, cells, prior, state, each)
+    profiles = draw_profiles(
+        rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows, layouts
+    )
+    return ClassState(tally, profiles, label)
+
+
+def draw_by_slice(
+    rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState, each: Each
+) -> tuple[Tally, NDArray[np.float64], Integers]:
+    """Draw all labels given weights and rows; return counts, rows and layouts of the profiles that have records."""
+    tally, old = state.tally, state.profiles
     cap = CAP / max(int(tally.records.sum()), 1)
     bound = min(cap, float(old.weight.min(initial=cap)))
     least = bound * (1.0 - rng.random())
     weight, rows, layouts, _ = extend_profiles(rng, cells.level_start, prior.trees, old, least, least)
     new = tally_labels(rng, cells, prior, weight, rows, find_possible(prior.rules, rows), each)
     if rng.random() * min(cap, float(weight[new.records > 0].min(initial=cap))) < bound:
-        tally, rows, layouts = drop_empty(new, rows, layouts)
-    else:
-        rows, layouts = old.level_profile, old.layout
-    profiles = draw_profiles(
-        rng, cells, prior, tally, old.base_strength, old.base_level, old.weight_concentration, rows, layouts
-    )
-    return ClassState(tally, profiles)
+        return drop_empty(new, rows, layouts)
+    return tally, old.level_profile, old.layout
 
 
 def tally_labels(
@@ -188,7 +226,9 @@ def freeze_classes(rng: np.random.Generator, cells: Cells, prior: Prior, state: 
 
 
 def list_labels(rng: np.random.Generator, cells: Cells, prior: Prior, state: ClassState) -> NDArray[np.int32]:
-    """Draw the profile of every record, in the order of the cells."""
+    """Return the profile of every record, in the order of the cells; it is drawn where labels are counted only."""
+    if len(state.label) > 0:
+        return state.label
     weight, rows, possible = state.profiles.weight, state.profiles.level_profile, state.profiles.possible
     found = draw_labels(rng, cells, 0, len(cells.size), prior.rules, weight, rows, possible)
     return np.repeat(found.profile, found.size)

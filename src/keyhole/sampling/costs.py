@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keyhole.kernels.classes import Cells
+from keyhole.kernels.state import Trees
 from keyhole.kernels.sweep import LABEL_PASSES
 from keyhole.settings import Settings
 
@@ -46,11 +47,20 @@ CLASSES = 60
 """Approximate number of profiles that a sweep of `classes` considers."""
 
 
-def class_sweep_cost(cells: Cells) -> float:
-    """Return the cost of a sweep of `classes`: of the cells, of their records, and of the rows."""
+def count_edges(trees: Trees) -> int:
+    """Return the edges of a profile's rows: under any layout of a key there are equally many."""
+    first, last = trees.layout_start[:-1], trees.layout_start[:-1] + 1
+    return int((trees.edge_start[trees.node_start[last]] - trees.edge_start[trees.node_start[first]]).sum())
+
+
+def class_sweep_cost(cells: Cells, trees: Trees, visits: int) -> float:
+    """Return the cost of a sweep of `classes`: of rows, and of labels by visits to the records or by the slice."""
     distinct, variables = cells.level.shape
-    lookups, levels = float(np.minimum(cells.size, LOOKUPS).sum()), float(cells.level_start[-1])
-    return float(distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * lookups + 150.0 * CLASSES * levels)
+    rows = 250.0 * CLASSES * count_edges(trees)
+    if visits > 0:
+        return float(rows + visits * (600.0 * cells.size.sum() + 0.15 * CLASSES * distinct * variables))
+    lookups = float(np.minimum(cells.size, LOOKUPS).sum())
+    return float(rows + distinct * (50.0 + 0.15 * CLASSES * variables) + 20.0 * lookups)
 
 
 def class_evaluation_cost(variables: int, events: int) -> float:

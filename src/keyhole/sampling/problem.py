@@ -9,7 +9,7 @@ from keyhole.data.strata import Strata
 from keyhole.errors import SettingsError
 from keyhole.kernels.classes import Cells
 from keyhole.kernels.state import Floats, Integers, Prior, Records, has_rules
-from keyhole.sampling.classes import count_distinct
+from keyhole.sampling.classes import VISITS, are_visited, count_distinct
 from keyhole.sampling.costs import (
     EXACT_STEPS,
     cell_cost,
@@ -89,9 +89,10 @@ def make_problem(
     possible = zeros.possible if zeros is not None and has_rules(rules) else None
     every_cell = describe_cells(np.concatenate([cells, shared]), records.level_start, possible)
     sorting, distinct = count_distinct(records.level, records.level_start)
+    prior = make_prior(settings.model, settings.prior, records.level_start, rules, records.ordered)
     events = sum(len(part.cell) for part in every_cell.parts)
     if settings.model == "classes":
-        sweep = class_sweep_cost(distinct)
+        sweep = class_sweep_cost(distinct, prior.trees, VISITS if are_visited(distinct, prior) else 0)
         evaluation = class_evaluation_cost(variables, events)
         least = FEWEST_CLASS_SWEEPS
     else:
@@ -104,7 +105,6 @@ def make_problem(
         rows = [part.row.shape for part in exposure.pairs.parts]
         evaluation += strata_cost(rows, len(exposure.further), len(exposure.stratum), settings)
         everybody = int(len(records.level) * (strata.unseen / strata.records).max())
-    prior = make_prior(settings.model, settings.prior, records.level_start, rules, records.ordered)
     return Problem(
         model=settings.model,
         records=seat_missing(sort_records(records, sorting, settings.model), prior),

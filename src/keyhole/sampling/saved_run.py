@@ -17,6 +17,7 @@ from keyhole.errors import KeyholeError, OutputError
 from keyhole.files import locked
 from keyhole.kernels.classes import Profiles, Tally
 from keyhole.kernels.state import State
+from keyhole.kernels.visits import count_labels
 from keyhole.sampling.chain import ChainState, make_generator
 from keyhole.sampling.checkpoint import (
     Arrays,
@@ -29,7 +30,7 @@ from keyhole.sampling.checkpoint import (
     remove_generation,
     write_generation,
 )
-from keyhole.sampling.classes import ClassState
+from keyhole.sampling.classes import ClassState, are_visited
 from keyhole.sampling.cluster import engine
 from keyhole.sampling.predict import make_draw
 from keyhole.sampling.problem import Problem
@@ -142,7 +143,7 @@ def list_arrays(state: State | ClassState) -> list[tuple[str, np.ndarray]]:
     """Return the arrays of a state by name."""
     if isinstance(state, State):
         return list(state._asdict().items())
-    return [*state.tally._asdict().items(), *state.profiles._asdict().items()]
+    return [*state.tally._asdict().items(), *state.profiles._asdict().items(), ("label", state.label)]
 
 
 def pack_draws(chains: list[ChainHistory], first: list[int]) -> Arrays:
@@ -262,9 +263,15 @@ def _restore_classes(c: int, arrays: Arrays, problem: Problem) -> ClassState:
     _expect(bool((found["layout"] < np.diff(problem.prior.trees.layout_start)[:, None]).all()))
     answers = np.add.reduceat(found["level_count"], cells.level_start[:-1], axis=0)
     _expect(bool((answers <= records).all()) and bool((found["possible"] > 0.0).all()))
-    return ClassState(
-        Tally(*(found[name] for name in Tally._fields)), Profiles(*(found[name] for name in Profiles._fields))
+    tally = Tally(*(found[name] for name in Tally._fields))
+    label = np.ascontiguousarray(arrays[f"{c}.label"])
+    _expect(
+        label.dtype == np.int32 and label.shape == (int(records.sum()) if are_visited(cells, problem.prior) else 0,)
     )
+    _expect(bool(((label >= 0) & (label < profiles)).all()))
+    if len(label) > 0:
+        _expect(all(map(np.array_equal, count_labels(cells, label, profiles), tally)))
+    return ClassState(tally, Profiles(*(found[name] for name in Profiles._fields)), label)
 
 
 def _restore_tables(c: int, arrays: Arrays, problem: Problem) -> State:
