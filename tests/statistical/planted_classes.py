@@ -34,9 +34,16 @@ TWO_RECORDS = ClassesProbe("two records under rules", "profiles", replicates=4_8
 RULES_LABELS = ClassesProbe("rules", "labels under rules")
 FREEZE = ClassesProbe("rules", "freeze")
 ORDERED_RULES = ClassesProbe("ordered", "ordered, rules", long=True)
+VISITS = ClassesProbe("visits", replicates=600)
+EQUAL = ClassesProbe("visits to equal records", replicates=600)
+VISIT_WEIGHTS = ClassesProbe("ordered", "weights of visits")
+VISIT_LOGARITHMS = ClassesProbe("logarithms", "weights of visits")
+VISIT_CHOICE = ClassesProbe("plain", "choice of visits")
+ORDERED_VISITS = ClassesProbe("ordered", "ordered, visits", long=True)
 SWEEP = "../sampling/classes.py"
 KERNEL = "classes.py"
 TREES = "trees.py"
+VISIT = "visits.py"
 
 WITHOUT_RULES = (
     Bug(
@@ -339,4 +346,104 @@ OF_TREES = (
         ORDERED_RULES,
     ),
 )
-CLASSES_BUGS = WITHOUT_RULES + WITH_RULES + OF_TREES
+OF_VISITS = (
+    Bug(
+        "a record counted among those of its profile",
+        VISIT,
+        "weight = held.records[k] - 1.0",
+        "weight = held.records[k] + 0.0",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "a record's own answer left in its row",
+        VISIT,
+        "inside = held.edge_count[e, k] - 1.0",
+        "inside = held.edge_count[e, k] + 0.0",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "a record's own answer left in the node below",
+        VISIT,
+        "total = inside\n",
+        "total = inside + 1.0\n",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "a new profile without gamma",
+        VISIT,
+        "score[used] = gamma",
+        "score[used] = 1.0",
+        VISITS,
+    ),
+    Bug(
+        "a new profile without pi",
+        VISIT,
+        "score[used] *= base_level[v]",
+        "score[used] *= 1.0",
+        VISITS,
+    ),
+    Bug(
+        "a flat row not divided by its answers",
+        VISIT,
+        "scale /= nodes.strength[edge] + held.answers[j, k]",
+        "scale /= nodes.strength[edge]",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "a missing answer divides",
+        VISIT,
+        "score[k] *= nodes.strength[edge] + held.answers[j, k]",
+        "score[k] *= 1.0",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "a node not divided by its answers",
+        VISIT,
+        "total += held.edge_count[e, k]",
+        "total += 0.0",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "answers counted under the first layout",
+        VISIT,
+        "own = trees.layout_start[j] + held.layout[j, k]\n    for x in",
+        "own = trees.layout_start[j]\n    for x in",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "logarithms without the records of a profile",
+        VISIT,
+        "math.log(held.records[k] if k < used else gamma)",
+        "math.log(1.0 if k < used else gamma)",
+        VISIT_LOGARITHMS,
+    ),
+    Bug(
+        "logarithms, and the own weight not of their scale",
+        VISIT,
+        "return math.exp(-largest / answers)",
+        "return 1.0",
+        VISIT_LOGARITHMS,
+    ),
+    Bug(
+        "the own profile offered with the weight in the sums",
+        VISIT,
+        "u += cumulative[k] - before",
+        "u += 0.0",
+        VISIT_CHOICE,
+    ),
+    Bug(
+        "weights of a cell kept when a record has moved",
+        VISIT,
+        "found[i], each = chosen, 0.0",
+        "found[i] = chosen",
+        EQUAL,
+    ),
+    Bug(
+        "a new profile has the first layout",
+        VISIT,
+        "held.layout[j, k] = draw_layout(rng, trees, j)",
+        "held.layout[j, k] = 0",
+        ORDERED_VISITS,
+    ),
+)
+CLASSES_BUGS = WITHOUT_RULES + WITH_RULES + OF_TREES + OF_VISITS

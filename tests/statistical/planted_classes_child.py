@@ -17,8 +17,10 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from keyhole.kernels import classes as kernels
+from keyhole.kernels import visits
 from tests.exact.test_classes_labels import BOXES, check_labels, check_shards
 from tests.exact.test_classes_predict import check_frozen, check_sticks
+from tests.exact.test_classes_visits import check_choice, check_weights
 from tests.oracle.classes_sampler import QUANTITIES
 from tests.statistical.classes_bench import FEW, MOVES, Bench, draw_fresh, draw_moved
 from tests.statistical.planted_child import import_from
@@ -36,6 +38,8 @@ BENCHES = {
         Bench("blanks and shards", (2, 3), records=4, cap=2.0, blank=0.4, shard=FEW),
         Bench("rules", (2, 3), BOX, records=4, cap=2.0),
         Bench("rules, fixed base", (2, 3), BOX, records=4, cap=2.0, adaptive=False, strength=0.5),
+        Bench("visits", (2, 3), records=5, visited=True),
+        Bench("visits to equal records", (2, 2), records=12, visited=True),
         Bench("two records under rules", (2, 3), BOX, records=2, adaptive=False, strength=0.5),
     )
 }
@@ -48,6 +52,9 @@ CHECKS = {
     "labels under rules": lambda rng: check_labels(rng, BOXES, 400),
     "shards": check_shards,
     "ordered, rules": lambda rng: check_ordered(rng, "rules", 4_000, 5),
+    "ordered, visits": lambda rng: check_ordered(rng, "visits", 4_000, 5),
+    "weights of visits": lambda rng: check_weights(rng, 15),
+    "choice of visits": check_choice,
 }
 """What is compared with brute force."""
 
@@ -75,13 +82,13 @@ def smallest_p(first, second):
 def sample(probe: ClassesProbe, seed: int, reference, enough: float) -> float:
     """The p-value of moved states, after as many batches as it takes to fall below `enough`, or all of them."""
     rng = np.random.default_rng(seed)
+    limit = LIMITS.get(probe.case, ("TINY", kernels.TINY))
     if probe.step in CHECKS:
-        with patch.object(kernels, *LIMITS.get(probe.case, ("TINY", kernels.TINY))):
+        with patch.object(kernels, *limit), patch.object(visits, *limit):
             CHECKS[probe.step](rng)
         return 1.0
     bench = BENCHES[probe.case]
     moved, left = np.empty((0, len(QUANTITIES))), probe.replicates
-    limit = LIMITS.get(probe.case, ("TINY", kernels.TINY))
     with patch.object(kernels, "math", CompiledMath()), patch.object(kernels, *limit):
         while left > 0:
             size = min(max(len(moved), FIRST), left)

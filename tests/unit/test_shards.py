@@ -25,7 +25,9 @@ GROUPS = 4
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
+    """Files this small would be visited record by record."""
     monkeypatch.setattr(shards, "SHARD", 20)
+    monkeypatch.setattr(classes, "MOST_VISITED", 0)
 
 
 def make_data():

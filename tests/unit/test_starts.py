@@ -8,7 +8,13 @@ from keyhole.kernels.state import Records
 from keyhole.sampling import run_chains
 from keyhole.sampling.chain import find_position, run_block, start_chain
 from keyhole.sampling.problem import make_problem
-from keyhole.sampling.start import START_MEANS, START_SWEEPS, count_start_sweeps, empty_state
+from keyhole.sampling.start import (
+    START_MEANS,
+    START_SWEEPS,
+    VISITING_START_SWEEPS,
+    count_start_sweeps,
+    empty_state,
+)
 from keyhole.settings import make_settings
 from keyhole.zeros.boxes import confine, make_grid
 from keyhole.zeros.rule_files import Rule
@@ -87,8 +93,10 @@ def test_large_files_have_a_shorter_start():
     def sized(cells):
         return Cells(np.zeros((cells, 10), np.int32), np.ones(cells, np.int64), np.arange(11))
 
-    sweeps = [count_start_sweeps(sized(n)) for n in (0, 10, 20_000, 40_000, 100_000, 1_000_000)]
-    assert sweeps == [START_SWEEPS, START_SWEEPS, START_SWEEPS, 200, 80, 20]
+    prior, ruled = pose().prior, pose(rules=make_rules()).prior
+    sweeps = [count_start_sweeps(sized(n), prior) for n in (8_000, 20_000, 40_000, 100_000, 1_000_000)]
+    assert sweeps == [VISITING_START_SWEEPS, START_SWEEPS, 200, 80, 20]
+    assert count_start_sweeps(sized(8_000), ruled) == START_SWEEPS
 
 
 def test_missing_answers_have_a_seat_under_rules_from_the_start():
@@ -103,5 +111,5 @@ def test_missing_answers_have_a_seat_under_rules_from_the_start():
 
 
 def test_the_trace_counts_the_sweeps_of_the_start():
-    assert run_chains(*make_data(), make_settings(**SHORT)).start_sweeps == START_SWEEPS
+    assert run_chains(*make_data(), make_settings(**SHORT)).start_sweeps == VISITING_START_SWEEPS
     assert run_chains(*make_data(), make_settings(**SHORT, model="classes")).start_sweeps == 0

@@ -26,6 +26,7 @@ from keyhole.kernels.state import Records, no_rules
 from keyhole.kernels.weights import draw_weight_concentration
 from keyhole.sampling import predict
 from keyhole.sampling.chain import advance, make_draw, start_chain
+from keyhole.sampling.classes import NO_LABELS, start_classes, sweep_classes
 from keyhole.sampling.predictive import fill_people
 from keyhole.sampling.problem import Problem, make_problem
 from keyhole.sampling.start import empty_state, make_state_work
@@ -112,6 +113,14 @@ def measure_example_records() -> None:
     fill_count_law(two, one, 1.0, np.zeros(3))
 
 
+def sweep_example_by_slice() -> None:
+    """Make a sweep of `classes` as of a large file: the example is small enough for its records to be visited."""
+    problem = make_example(model="classes")
+    rng = np.random.default_rng(0)
+    state = start_classes(rng, problem.distinct, problem.prior, 2)
+    sweep_classes(rng, problem.distinct, problem.prior, state._replace(label=NO_LABELS))
+
+
 def precompile(estimators: Sequence[str] = ("exact",), strata: bool = False) -> None:
     """Run these estimators on four records, so that all they need is compiled and cached."""
     cold = jit.CACHE_FOLDER is not None and not any(jit.CACHE_FOLDER.rglob("sweep.run_sweep*.nbi"))
@@ -123,6 +132,7 @@ def precompile(estimators: Sequence[str] = ("exact",), strata: bool = False) -> 
             advance(start_chain(0, 2, np.random.SeedSequence(0), problem), problem)
         if strata:
             advance_example_strata()
+        sweep_example_by_slice()
         draw_example_people()
         measure_example_records()
 
@@ -130,4 +140,5 @@ def precompile(estimators: Sequence[str] = ("exact",), strata: bool = False) -> 
 if __name__ == "__main__":
     with garbage_kept():
         compile_kernels(THEIRS)
+        sweep_example_by_slice()
         draw_example_people()

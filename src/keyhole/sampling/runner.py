@@ -330,7 +330,7 @@ def collect(
         },
         target_ess=settings.target_ess,
         n_unseen=problem.n_unseen if problem.exposure is None else None,
-        start_sweeps=0 if problem.model == "classes" else count_start_sweeps(problem.distinct),
+        start_sweeps=0 if problem.model == "classes" else count_start_sweeps(problem.distinct, problem.prior),
     )
 
 

@@ -6,7 +6,7 @@ from keyhole.kernels.classes import Cells
 from keyhole.kernels.profiles import initialise_parameters
 from keyhole.kernels.state import NOTHING_ORDERED, Integers, Prior, Records, Rules, State, has_rules, no_rules
 from keyhole.kernels.work import Work, make_work
-from keyhole.sampling.classes import count_distinct, list_labels, start_classes, sweep_classes
+from keyhole.sampling.classes import are_visited, count_distinct, list_labels, start_classes, sweep_classes
 from keyhole.sampling.trees import make_trees
 
 STARTS = (1, 5, 20, 100)
@@ -20,8 +20,11 @@ START_SHAPE, START_MEANS = 2.0, (0.02, 0.1, 0.5, 2.0)
 """The concentrations of the records at the start of the first four chains of `hdp`."""
 
 START_SWEEPS, FEWEST_START_SWEEPS, START_ANSWERS = 400, 20, 80_000_000
-"""Sweeps of `classes` with which a chain of `hdp` starts; fewer if they would visit more than START_ANSWERS answers of
+"""Sweeps of `classes` with which a chain of `hdp` starts; fewer if they would meet more than START_ANSWERS answers of
 distinct cells."""
+
+VISITING_START_SWEEPS = 100
+"""The same where sweeps visit the records."""
 
 CAPACITY = 520
 """Profiles for which a chain of `hdp` has room at its start, unless it starts with more."""
@@ -87,8 +90,10 @@ def find_seated(records: Records) -> np.ndarray:
     return np.asarray((records.level >= 0) | (records.answer_total == records.level.shape[1])[:, None])
 
 
-def count_start_sweeps(cells: Cells) -> int:
+def count_start_sweeps(cells: Cells, prior: Prior) -> int:
     """Return the number of sweeps of `classes` with which a chain of `hdp` starts."""
+    if are_visited(cells, prior):
+        return VISITING_START_SWEEPS
     return int(min(max(START_ANSWERS / max(cells.level.size, 1), FEWEST_START_SWEEPS), START_SWEEPS))
 
 
@@ -103,7 +108,7 @@ def start_state(
     order, distinct = count_distinct(records.level, records.level_start)
     learned = prior._replace(finite=False, adaptive=True)
     found = start_classes(rng, distinct, learned, profiles)
-    for _ in range(count_start_sweeps(distinct)):
+    for _ in range(count_start_sweeps(distinct, learned)):
         found = sweep_classes(rng, distinct, learned, found)
     label = list_labels(rng, distinct, learned, found)
     held = np.bincount(label, minlength=len(found.tally.records))
