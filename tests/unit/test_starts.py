@@ -83,7 +83,12 @@ def test_chains_start_with_concentrations_far_apart():
 
 
 def test_more_labels_than_profiles_of_mixed_share_them():
-    problem = pose(model="mixed", profiles=2)
+    """Three kinds of people who share no answer have three labels."""
+    level = np.repeat(np.array([[0, 3, 6], [1, 4, 7], [2, 5, 8]], np.int32), 30, axis=0)
+    records = Records(level, np.full(90, 3), np.array([0, 3, 6, 9]))
+    problem = make_problem(
+        records, np.zeros(0, np.int64), 1000, make_settings(**SHORT, model="mixed", profiles=2), None
+    )
     state = start(problem, profiles=2).state
     assert set(state.table_label[:, 0]) == {0, 1}
     assert state.profile_total[0] == 2
