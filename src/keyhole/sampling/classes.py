@@ -26,7 +26,7 @@ CAP = 0.01
 """Bound of the slice, times the number of records: with a lower one more profiles are used, with a higher one more
 draws of labels are refused."""
 
-MOST_VISITED, VISITS = 8_000, 3
+MOST_VISITED, VISITS = 8_000, 2
 """Most records of a file without rules whose records are visited one after the other, and how often in each sweep."""
 
 LARGE = 100_000
