@@ -122,6 +122,21 @@ def check_choice(rng):
         assert k == 1 or share[1] == 0.0
 
 
+def check_layouts(rng):
+    """A profile that opens has each layout with the same probability."""
+    nodes = visits.make_nodes(TREES, START, np.ones(4), np.repeat([0.2, 0.5], [5, 2]))
+    held = visits.make_held(2, len(TREES.edge_first), 7, 600)
+    for k in range(600):
+        visits.open_profile(rng, TREES, nodes, held, k)
+    share = np.bincount(held.layout[0], minlength=3) / 600
+    assert np.abs(share - 1 / 3).max() < 4.5 * np.sqrt(2 / 9 / 600)
+    assert (held.layout[1] == 0).all()
+
+
+def test_layouts_of_new_profiles_are_uniform(rng):
+    check_layouts(rng)
+
+
 def test_weights_are_ratios_of_joint_probabilities(rng):
     check_weights(rng, 40)
 

@@ -39,7 +39,7 @@ EQUAL = ClassesProbe("visits to equal records", replicates=600)
 VISIT_WEIGHTS = ClassesProbe("ordered", "weights of visits")
 VISIT_LOGARITHMS = ClassesProbe("logarithms", "weights of visits")
 VISIT_CHOICE = ClassesProbe("plain", "choice of visits")
-ORDERED_VISITS = ClassesProbe("ordered", "ordered, visits", long=True)
+VISIT_LAYOUTS = ClassesProbe("ordered", "layouts of visits")
 SWEEP = "../sampling/classes.py"
 KERNEL = "classes.py"
 TREES = "trees.py"
@@ -443,7 +443,7 @@ OF_VISITS = (
         VISIT,
         "held.layout[j, k] = draw_layout(rng, trees, j)",
         "held.layout[j, k] = 0",
-        ORDERED_VISITS,
+        VISIT_LAYOUTS,
     ),
 )
 CLASSES_BUGS = WITHOUT_RULES + WITH_RULES + OF_TREES + OF_VISITS

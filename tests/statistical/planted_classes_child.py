@@ -20,7 +20,7 @@ from keyhole.kernels import classes as kernels
 from keyhole.kernels import visits
 from tests.exact.test_classes_labels import BOXES, check_labels, check_shards
 from tests.exact.test_classes_predict import check_frozen, check_sticks
-from tests.exact.test_classes_visits import check_choice, check_weights
+from tests.exact.test_classes_visits import check_choice, check_layouts, check_weights
 from tests.oracle.classes_sampler import QUANTITIES
 from tests.statistical.classes_bench import FEW, MOVES, Bench, draw_fresh, draw_moved
 from tests.statistical.planted_child import import_from
@@ -52,7 +52,7 @@ CHECKS = {
     "labels under rules": lambda rng: check_labels(rng, BOXES, 400),
     "shards": check_shards,
     "ordered, rules": lambda rng: check_ordered(rng, "rules", 4_000, 5),
-    "ordered, visits": lambda rng: check_ordered(rng, "visits", 4_000, 5),
+    "layouts of visits": check_layouts,
     "weights of visits": lambda rng: check_weights(rng, 15),
     "choice of visits": check_choice,
 }
