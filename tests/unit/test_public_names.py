@@ -161,11 +161,23 @@ def test_unknown_names_are_refused():
 
 
 def test_importing_and_help_load_nothing_heavy():
+    assert not find_loaded(["--help"], [*HEAVY, "difflib", "shlex", "subprocess"])
+
+
+def test_a_certain_answer_of_a_file_loads_what_it_needs(tmp_path):
+    pl.DataFrame({"A": [1, 1, 2, 3, 3], "B": ["x", "x", "y", "x", "y"]}).write_csv(tmp_path / "all.csv")
+    command = f"assess {tmp_path / 'all.csv'} --keys A,B --population 5 --out {tmp_path / 'out'}"
+    assert not find_loaded(command.split(), ["arviz_stats", "narwhals", "pandas", "scipy.special", "xarray"])
+    assert (tmp_path / "out" / "summary.json").is_file()
+
+
+def find_loaded(arguments: list[str], names: list[str]) -> list[str]:
+    """Run a command in a process of its own; return which of these modules it has loaded."""
     code = (
         "import sys, keyhole, keyhole.cli\n"
-        "try: keyhole.cli.main(['--help'])\n"
+        f"try: keyhole.cli.main({arguments})\n"
         "except SystemExit: pass\n"
-        f"print([name for name in {HEAVY} if name in sys.modules])"
+        f"print('LOADED', *(name for name in {names} if name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    return done.stdout.splitlines()[-1].split()[1:]

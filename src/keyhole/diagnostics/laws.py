@@ -260,15 +260,17 @@ def thin_law(law: Law, records: int, drawn: int) -> Law:
 
 def law_of_matches(expected: Floats, variance: Floats, uniques: int) -> Law:
     """Return the law of tau2: normal given the draw, between 0 and the number of sample uniques."""
-    from scipy.special import ndtr
-
     sd = np.sqrt(variance)
     low = max(float((expected - REACH * sd).min()), 0.0)
     high = min(float((expected + REACH * sd).max()), float(uniques))
     point = np.linspace(low, max(high, low), POINTS)
     distance = point - expected[:, :, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below = np.where(sd[:, :, None] > 0.0, ndtr(distance / sd[:, :, None]), distance >= 0.0)
+    below = (distance >= 0.0).astype(np.float64)
+    if sd.any():
+        from scipy.special import ndtr  # slow to import, and a certain answer needs none of it
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.where(sd[:, :, None] > 0.0, ndtr(distance / sd[:, :, None]), below)
     below[:, :, -1] = 1.0
     return Law(point, below, expected, variance, uniques, whole=False)
 

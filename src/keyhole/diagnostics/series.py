@@ -6,6 +6,9 @@ import numpy as np
 
 from keyhole.kernels.state import Floats
 
+FEWEST_DRAWS = 4
+"""With fewer draws of each chain ArviZ gives no error. A certain answer has one, and need not wait for the import."""
+
 
 def array_stats() -> Any:
     """Return ArviZ's functions on plain arrays, imported only when needed because the import is slow."""
@@ -76,6 +79,8 @@ def monte_carlo_errors(draws: Floats) -> Floats:
 
 def monte_carlo_error(draws: Floats) -> float:
     """Return the Monte Carlo standard error of the mean; infinite if it cannot be determined."""
+    if draws.shape[1] < FEWEST_DRAWS:
+        return float("inf")
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(array_stats().mcse(draws, chain_axis=0, draw_axis=1, method="mean"))
     return value if np.isfinite(value) else float("inf")
