@@ -344,6 +344,34 @@ def test_a_loaded_result_plans_as_the_run_did(assessed, survey, tmp_path):
     assert one.recipe == other.recipe
 
 
+def test_a_lattice_too_large_to_list_is_walked(assessed, monkeypatch):
+    listed = assessed.plan("tau1.upper=4", suppress=0)
+    monkeypatch.setattr("keyhole.plan.search.MOST_LISTED", 5)
+    walked = assessed.plan("tau1.upper=4", suppress=0)
+    assert walked.status == "locally optimal"
+    assert not walked.search.decided
+    assert walked.loss >= listed.loss - 1e-12
+    assert walked.after.tau1.interval[1] <= 4
+    assert all(other.met for other in walked.runners_up)
+
+
+def test_what_other_draws_refuse_stays_refused(posterior):
+    """A release that misses a limit on the draws of the figures is not taken, nor is any finer one."""
+    lattice = make_lattice(posterior.microdata)
+    judge = Judge(posterior, lattice, read_limits("tau1.upper=4"), split_draws(posterior)[0])
+    search = Search(lattice, judge, time.monotonic() + 600)
+    assert search.meets(lattice.coarsest)
+    best = decide(search, walk(search, lambda node: judge.approximate(node, 4), lattice.finest))
+    search.refuse(best)
+    second = decide(search, search.next_best(best, lambda node: judge.approximate(node, 4)))
+    assert second != best
+    assert not search.meets(best)
+    assert not lattice.is_coarser(best, second)
+    assert lattice.loss_of(second) >= lattice.loss_of(best) - 1e-12
+    losses = np.where(search.status == MET, lattice.losses, np.inf)
+    assert lattice.loss_of(second) == pytest.approx(losses.min())
+
+
 def test_time_is_limited(assessed):
     plan = assessed.plan("tau1.upper=4", at_most=0.001)
     assert plan.status == "locally optimal" or plan.search.decided

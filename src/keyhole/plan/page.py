@@ -97,8 +97,8 @@ def explain_status(plan: Plan) -> list[str]:
 def _explain(plan: Plan) -> list[str]:
     search = plan.search
     if plan.status == "optimal":
-        known = f"none of the {search.releases:,} releases with less loss meets the limits on the draws of the search"
-        return [f"Optimal: {known}."] if plan.steps else []
+        known = "none that loses less meets the limits on both halves of the draws"
+        return [f"Optimal: of {plural(search.releases, 'release')}, {known}."] if plan.steps else []
     if search.decided:
         return [
             "Locally optimal: single values or records are suppressed, and not all such choices were compared. Without "
