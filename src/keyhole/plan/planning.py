@@ -33,8 +33,8 @@ MOST_DRAWS = 200
 FEW_DRAWS = 4
 """Draws on which steps of the walk are compared."""
 
-MOST_TRIED = 30
-"""Most releases whose figures are looked at on the draws that were not used in the search."""
+MOST_TRIED, TRIED_LATE = 30, 10
+"""Most releases whose figures are looked at on the draws that were not used in the search; fewer when time is up."""
 
 RUNNERS_UP, WALKED = 5, 5
 """Most other releases whose figures are shown: those that meet the limits, and those that the search walked through."""
@@ -242,6 +242,8 @@ def make_plan(
     steps = local.steps(posterior.microdata.record_row) if local.size else LocalSteps()
     names = tuple(variable.name for variable in lattice.variables)
     few = _thin(posterior, choosing, SHOWN_DRAWS)
+    # All records take all cells in every draw.
+    shown = few if search.late or judge.others else choosing
     recipe = Recipe(
         reading=reading,
         keys=tuple(make_recoded(v, lattice.levels[j][best[j]]) for j, v in enumerate(lattice.variables)),
@@ -261,7 +263,7 @@ def make_plan(
         before=_figures(posterior, lattice, lattice.finest, None, limits, reporting),
         after=figures[1],
         utility=measure_utility(posterior, lattice, best, steps),
-        runners_up=tuple(_alternative(judge, lattice, node, limits, choosing, True) for node in others),
+        runners_up=tuple(_alternative(judge, lattice, node, limits, shown, True) for node in others),
         path=tuple(_alternative(judge, lattice, node, limits, few, search.meets(node)) for node in walked),
         search=SearchReport(
             releases=lattice.size,
@@ -324,7 +326,8 @@ def _choose(
                 "figures: set another limit, or keep fewer keys."
             )
         search.refuse(best)
-        best = lattice.coarsest if tried >= MOST_TRIED else search.next_best(best, risk)
+        enough = tried >= (TRIED_LATE if search.late else MOST_TRIED)
+        best = lattice.coarsest if enough else search.next_best(best, risk)
 
 
 def _figures(
