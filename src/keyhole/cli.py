@@ -20,6 +20,7 @@ WRONG_USAGE = 2
 STOPPED = 130
 
 COMMANDS = {
+    "app": "Do all of it in a browser, on this machine.",
     "assess": "Estimate the disclosure risk of a file.",
     "compare": "Compare keyhole's estimates with those of other methods.",
     "demo": "Try it on a made-up country whose true risk is known.",

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from keyhole.errors import SettingsError
+
 NOTHING = "not known"
 DIGITS = 2
 """Significant digits of an estimate below one, at most."""
@@ -31,6 +33,11 @@ OPTIONS = frozenset((
 ))  # fmt: skip
 """Names of the options of all commands. Listed here because importing the commands is slow."""
 
+GROUPED = re.compile(
+    r"[0-9]{1,3}(?:([,_' \N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}])[0-9]{3})(?:\1[0-9]{3})*"
+)
+"""Digits in groups of three. A point may also be a decimal one, so it is not among the separators."""
+
 RENAMED = {"bands": "band"}
 """Options of Python that have another name on the command line."""
 
@@ -43,6 +50,25 @@ def as_flags(text: str) -> str:
 def _as_flag(found: re.Match[str]) -> str:
     name = RENAMED.get(found[1], found[1])
     return f"--{name.replace('_', '-')}" if name in OPTIONS else found[0]
+
+
+def read_people(text: str) -> int:
+    """Read a number of people, with or without separators of thousands; what could be another one is refused."""
+    text = text.strip()
+    if GROUPED.fullmatch(text):
+        text = re.sub("[^0-9]", "", text)
+    if not re.fullmatch("-?[0-9]+", text):
+        raise SettingsError(f"'{text}' is not a whole number: write 20293, 20,293 or 20_293.")
+    return int(text)
+
+
+def read_share(text: str) -> float:
+    """Read a share, also in percent."""
+    text = text.strip()
+    try:
+        return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise SettingsError(f"'{text}' is not a share: write 0.05 or 5%.") from None
 
 
 def number(value: float | None) -> str:

@@ -1,6 +1,5 @@
 """Flags that several commands share, and what is made of them."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,11 @@ from typing import Any
 import click
 from click.types import FloatParamType, IntParamType
 
+from keyhole.errors import SettingsError
 from keyhole.settings import option_help, option_names, option_values
+from keyhole.words import read_people, read_share
 
 Decorator = Callable[[Any], Any]
-
-GROUPED = re.compile(
-    r"[0-9]{1,3}(?:([,_' \N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}])[0-9]{3})(?:\1[0-9]{3})*"
-)
-"""Digits in groups of three. A point may also be a decimal one, so it is not among the separators."""
 
 
 class Count(IntParamType):
@@ -23,12 +19,10 @@ class Count(IntParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number; what could be another one is refused."""
-        text = str(value).strip()
-        if GROUPED.fullmatch(text):
-            text = re.sub("[^0-9]", "", text)
-        if not re.fullmatch("-?[0-9]+", text):
-            self.fail(f"'{value}' is not a whole number: write 20293, 20,293 or 20_293.", param, ctx)
-        return int(text)
+        try:
+            return read_people(str(value))
+        except SettingsError as error:
+            self.fail(str(error), param, ctx)
 
 
 COUNT = Count()
@@ -39,11 +33,10 @@ class Fraction(FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the share as a number."""
-        text = str(value).strip()
         try:
-            return float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-        except ValueError:
-            self.fail(f"'{value}' is not a share: write 0.05 or 5%.", param, ctx)
+            return read_share(str(value))
+        except SettingsError as error:
+            self.fail(str(error), param, ctx)
 
 
 FRACTION_OR_PERCENT = Fraction()

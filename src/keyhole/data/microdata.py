@@ -74,14 +74,8 @@ def read_microdata(
     frame = frame.filter(pl.Series(present)) if len(rows) < len(present) else frame
     encoded: list[tuple[Variable, NDArray[Any]]] = []
     for name in names:
-        column, categories, labels = frame[name], book.get(name), table.labels.get(name)
-        if name in bands:
-            column, categories = band_column(column, table, categories, bands[name], rows)
-            labels = None
-        insist, to_model = name in allow_identifier, missing == "model"
-        variable, codes = encode_column(column, categories, labels, table.where, rows, records, insist, to_model)
-        marked = mark_order(name, book, table, name in bands)
-        variable = note_order(variable, table.user_missing.get(name, ()), marked, listed=name in book)
+        insist = name in allow_identifier
+        variable, codes = encode_key(frame[name], table, book, bands.get(name), rows, records, missing, insist)
         # Two bytes for each answer rather than four: ten keys of ten million records stay below 200 MB.
         narrow = len(variable.categories) <= np.iinfo(np.int16).max
         encoded.append((variable, codes.astype(np.int16) if narrow else codes))
@@ -126,6 +120,30 @@ def read_microdata(
         },
     )
     return microdata if missing != "model" else _drop_blank(microdata, table)
+
+
+def encode_key(
+    column: pl.Series,
+    table: Table,
+    book: Mapping[str, Variable],
+    bands: Bands | None,
+    rows: NDArray[np.int64],
+    records: int,
+    missing: Literal["category", "drop", "model"],
+    insist: bool = False,
+) -> tuple[Variable, NDArray[np.int32]]:
+    """Return a key with its categories in order, and the category of each row; insist: although it looks identifying.
+
+    column: the key without what means missing; rows: the input row of each value, from 0.
+    """
+    name = column.name
+    categories, labels = book.get(name), table.labels.get(name)
+    if bands is not None:
+        column, categories = band_column(column, table, categories, bands, rows)
+        labels = None
+    variable, codes = encode_column(column, categories, labels, table.where, rows, records, insist, missing == "model")
+    marked = mark_order(name, book, table, bands is not None)
+    return note_order(variable, table.user_missing.get(name, ()), marked, listed=name in book), codes
 
 
 def _hash_records(content: bytes, cells: NDArray[np.int32], cell: NDArray[np.int32]) -> str:

@@ -37,6 +37,12 @@ def read_style() -> str:
     return (TEMPLATES / "style.css").read_text(encoding="utf-8")
 
 
+def render_sections(content: Content) -> str:
+    """Return the sections of the page alone, for another page that has the same style."""
+    template = make_environment().get_template("report.html")
+    return "".join(template.blocks["main"](template.new_context({"content": content})))
+
+
 def content_json(content: Content) -> str:
     """Return the content for a program."""
     return json_text(asdict(content))

@@ -151,6 +151,7 @@ def describe(run: Run, chain: ChainHistory, wanted: int) -> Progress:
         gates=len(run.gates),
         verdict_left=seconds * to_go / max(sum(made), 1),
         left=run.clock.left,
+        missing=tuple(gate.name for gate in run.gates if not gate.passed),
     )
 
 

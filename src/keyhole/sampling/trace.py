@@ -33,7 +33,8 @@ class Progress:
     draws, sweeps: of this chain so far; wanted: draws at the next look at the gates; profiles: currently in use; tau1:
     mean of the second half of its draws; speed: its sweeps per second; round: number of the next look; gates_met of
     gates: at the last look (0 of 0 before the first); seconds: since the start; verdict_left: estimated seconds to a
-    verdict, from the speed so far and the gates of the last look; left: seconds to the time limit.
+    verdict, from the speed so far and the gates of the last look; left: seconds to the time limit; missing: the gates
+    that were not met at the last look.
     """
 
     chain: int
@@ -50,6 +51,7 @@ class Progress:
     gates: int = 0
     verdict_left: float = 0.0
     left: float = 0.0
+    missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         met = f"{self.gates_met} of {self.gates} conditions met, " if self.gates else ""

@@ -1,0 +1,166 @@
+"""The columns of a file in memory: read once, encoded once as `assess` encodes them, counted at once for any keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from keyhole.data import BLANK, Microdata, SourceOptions, Variable, count_records, find_cells, inspect
+from keyhole.data.bands import read_bands
+from keyhole.data.inspection import Inspection
+from keyhole.data.microdata import encode_key
+from keyhole.data.na import blank_keys
+from keyhole.data.order import order_keys
+from keyhole.data.source import read_table
+from keyhole.data.variables import Table
+from keyhole.errors import InputError, KeyholeError
+
+MOST_BARS = 30
+WIDEST = 2**62
+
+Missing = Literal["category", "drop", "model"]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A variable as a key. known: bool (rows,), which rows have an answer; None if all have."""
+
+    variable: Variable
+    codes: NDArray[Any]
+    known: NDArray[np.bool_] | None
+
+
+@dataclass
+class Columns:
+    """The columns of a file that may be keys, and what has been encoded of them."""
+
+    table: Table
+    frame: pl.DataFrame
+    na: Mapping[str, Any]
+    encoded: dict[tuple[str, str, bool], Encoded] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return self.frame.height
+
+    def encode(self, name: str, bands: str, missing: Missing) -> Encoded:
+        """Return a variable as a key; one that cannot be a key is an error that says why."""
+        wanted = (name, bands, missing == "model")
+        if wanted not in self.encoded:
+            if name not in self.frame.columns:
+                raise InputError(f"{name}: this column cannot be a key.")
+            cut = read_bands({name: bands})[name] if bands else None
+            rows = np.arange(self.rows)
+            column = self.frame[name]
+            kind: Missing = "model" if missing == "model" else "category"
+            variable, codes = encode_key(column, self.table, {}, cut, rows, self.rows, kind)
+            blank = codes < 0 if kind == "model" else codes == find_blank(variable)
+            small = codes.astype(np.int16) if len(variable.categories) < 2**15 else codes
+            self.encoded[wanted] = Encoded(variable, small, ~blank if blank.any() else None)
+        return self.encoded[wanted]
+
+    def choose(self, keys: Sequence[str], bands: Mapping[str, str], missing: Missing) -> list[Encoded]:
+        """Return these keys, encoded."""
+        return [self.encode(name, bands.get(name, "").strip(), missing) for name in keys]
+
+    def count_alone(self, keys: Sequence[str], bands: Mapping[str, str], missing: Missing) -> tuple[int, int]:
+        """Return how many records are alone in the sample on these keys, and how many records there are."""
+        found = self.choose(keys, bands, missing)
+        if missing == "model":
+            microdata = self.make_microdata(keys, bands, missing)
+            return len(count_records(microdata.cells, microdata.cell).unique_record), microdata.records
+        used = find_used(found) if missing == "drop" else None
+        codes = [item.codes if used is None else item.codes[used] for item in found]
+        sizes = [len(item.variable.categories) for item in found]
+        return count_alone(codes, sizes, self.rows if used is None else int(used.sum()))
+
+    def make_microdata(self, keys: Sequence[str], bands: Mapping[str, str], missing: Missing) -> Microdata:
+        """Return the records on these keys, as `assess` reads them."""
+        found = self.choose(keys, bands, missing)
+        used = np.ones(self.rows, np.bool_)
+        if missing == "drop" and (known := find_used(found)) is not None:
+            used = known
+        elif missing == "model":
+            used = np.any([item.known if item.known is not None else used for item in found], axis=0)
+        if used.sum() < 2:
+            raise InputError("Fewer than two records are left without blank keys: choose another way with blanks.")
+        kept = [item for item in found if len(item.variable.categories) > 1]
+        constant = tuple(item.variable for item in found if len(item.variable.categories) < 2)
+        cells, cell = find_cells([item.codes[used] for item in kept], int(used.sum()))
+        names = tuple(variable.name for variable in constant)
+        variables = tuple(item.variable for item in kept)
+        microdata = Microdata(variables, cells, cell, self.rows, used, names, "", constant, reading={"na": self.na})
+        return order_keys(microdata, None, None)
+
+
+def find_blank(variable: Variable) -> int:
+    """Return the number of the blank category, -1 if there is none."""
+    return variable.categories.index(BLANK) if BLANK in variable.categories else -1
+
+
+def find_used(found: Sequence[Encoded]) -> NDArray[np.bool_] | None:
+    """Mark the rows that have an answer to every key; None if all have."""
+    known = [item.known for item in found if item.known is not None]
+    return np.all(known, axis=0) if known else None
+
+
+def count_alone(columns: Sequence[NDArray[Any]], sizes: Sequence[int], records: int) -> tuple[int, int]:
+    """Return how many records differ from every other in some column, and how many records there are."""
+    if not columns:
+        return int(records == 1), records
+    cell = np.zeros(records, np.uint32)
+    span = 1
+    for column, size in zip(columns, sizes, strict=True):
+        if span * size > WIDEST:
+            # Ranks leave room for the next factor.
+            cell = np.unique(cell, return_inverse=True)[1].astype(np.uint64)
+            span = int(cell.max(initial=0)) + 1
+        span *= size
+        if span > 2**32 and cell.dtype != np.uint64:
+            cell = cell.astype(np.uint64)
+        cell *= cell.dtype.type(size)
+        cell += column.astype(cell.dtype)
+    cell.sort()  # sorting numbers of few bytes is faster than hashing them
+    changes = np.flatnonzero(cell[1:] != cell[:-1])
+    edges = np.concatenate([[-1], changes, [records - 1]])
+    return int((np.diff(edges) == 1).sum()), records
+
+
+def open_columns(path: str) -> tuple[Inspection, Columns]:
+    """Inspect a file, and keep what may be a key in memory."""
+    options = SourceOptions()
+    seen = inspect(path)
+    names = [variable.name for variable in seen.variables if variable.kind != "other"]
+    if not names:
+        raise InputError("The file has no column that could be a key: check its header line.")
+    table = read_table(path, names, options, keys=names)
+    frame, na = blank_keys(table, names, {}, None)
+    return seen, Columns(table, frame, na)
+
+
+def describe_variables(seen: Inspection, columns: Columns) -> dict[str, Any]:
+    """Return what the page shows of a file: `inspect`, and how many records each category has."""
+    variables = []
+    for variable in seen.to_dict()["variables"]:
+        shown = {**variable, "bars": [], "more": 0}
+        shown.pop("categories")
+        if variable["looks_like"] == "key":
+            try:
+                found = columns.encode(variable["name"], "", "category")
+            except KeyholeError as error:
+                shown |= {"looks_like": "continuous", "reason": str(error)}
+            else:
+                shown |= describe_bars(found)
+        variables.append(shown)
+    return {"rows": seen.rows, "named": seen.named, "unnamed": list(seen.unnamed), "variables": variables}
+
+
+def describe_bars(found: Encoded) -> dict[str, Any]:
+    """Return the number of records of the first categories, in their order, and how many categories are left out."""
+    counts = np.bincount(found.codes, minlength=len(found.variable.categories))
+    texts = found.variable.labels or found.variable.categories
+    bars = [[text or "(blank)", int(count)] for text, count in zip(texts, counts, strict=True)][:MOST_BARS]
+    return {"bars": bars, "more": max(len(texts) - MOST_BARS, 0), "largest": int(counts.max(initial=0))}

@@ -1,0 +1,237 @@
+"""What answers questions about one file, as a process of its own: one question on each line, one answer on each line.
+
+    python -P -m keyhole.app.desk
+
+A question is {"id", "do", "with"}, an answer {"id", "answer"} or {"id", "error"}. The process ends with the server.
+"""
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from keyhole.app.child import explain, write_quickly
+from keyhole.app.columns import Columns, Missing, describe_variables, open_columns
+from keyhole.app.home import show_name, stamp
+from keyhole.errors import KeyholeError, RulesError
+from keyhole.words import number, percent, plural
+
+SHOWN_ROWS = 20
+MOST_SUGGESTIONS = 100
+
+Answer = dict[str, Any]
+
+
+class Desk:
+    """What is kept in memory: the columns of the file, and the result that was opened last."""
+
+    def __init__(self) -> None:
+        self.path = ""
+        self.columns: Columns | None = None
+        self.opened: tuple[str, Any] | None = None
+
+    def read(self, path: str, out: str) -> Answer:
+        """Read a file, and write what was found where the server looks for it."""
+        before = stamp(path)
+        seen, self.columns = open_columns(path)
+        self.path = path
+        write_quickly({"stamp": before, **describe_variables(seen, self.columns)}, Path(out))
+        return {}
+
+    def find_columns(self, path: str) -> Columns:
+        """Return the columns, read again if this process is new."""
+        if self.columns is None or self.path != path:
+            _, self.columns = open_columns(path)
+            self.path = path
+        return self.columns
+
+    def alone(self, path: str, keys: list[str], bands: dict[str, str], missing: Missing) -> Answer:
+        """Count the records that are alone in the sample; keys that cannot be keys are named with the reason."""
+        columns = self.find_columns(path)
+        refused = {}
+        for name in keys:
+            try:
+                columns.encode(name, bands.get(name, "").strip(), missing)
+            except KeyholeError as error:
+                refused[name] = str(error)
+        kept = [name for name in keys if name not in refused]
+        alone, records = columns.count_alone(kept, bands, missing)
+        return {"alone": alone if kept else 0, "records": records, "refused": refused}
+
+    def rules(self, path: str, keys: list[str], bands: dict[str, str], missing: Missing, rules: list[Any]) -> Answer:
+        """Say of each rule what it removes and which rows contradict it; of one that cannot be read, why."""
+        from keyhole.zeros import check_zeros, read_zeros
+
+        data = self.find_columns(path).make_microdata(keys, bands, missing)
+        ignored = {variable.name: variable for variable in data.ignored_variables}
+        found: list[Answer] = []
+        readable: list[tuple[int, Any]] = []
+        for place, rule in enumerate(rules):
+            try:
+                read_zeros([rule], data.variables, ignored)
+            except RulesError as error:
+                found.append({"error": str(error).replace("`zeros`, line 1", "Rule").replace("`zeros`", "Rule")})
+            else:
+                found.append({})
+                readable.append((place, rule))
+        whole: Answer = {"share": 0.0, "text": "No combination is excluded."}
+        if readable:
+            zeros = read_zeros([rule for _, rule in readable], data.variables, ignored)
+            checks, rows = check_zeros(zeros, data)
+            for (place, _), check in zip(readable, checks, strict=True):
+                found[place] = {
+                    "words": check.words,
+                    "removes": f"{plural(check.cells, 'combination')} of {zeros.cells:,} ({percent(check.share)})",
+                    "covered": list(check.covered_by) if check.redundant else [],
+                    "redundant": check.redundant,
+                    "contradicted": len(check.rows),
+                    "rows": check.rows[:SHOWN_ROWS].tolist(),
+                }
+            whole = {
+                "share": zeros.share,
+                "text": f"Together the rules exclude {percent(zeros.share)} of all {zeros.cells:,} combinations.",
+                "contradicted": len(rows),
+            }
+        return {"rules": found, "whole": whole}
+
+    def suggest(
+        self, path: str, keys: list[str], bands: dict[str, str], missing: Missing, population: int | None
+    ) -> Answer:
+        """Suggest rules, with what speaks for each."""
+        from keyhole.data import BLANK
+        from keyhole.zeros import suggest_zeros
+        from keyhole.zeros.vocabulary import BLANK_WORD
+
+        data = self.find_columns(path).make_microdata(keys, bands, missing)
+        found = suggest_zeros(data, population=population)
+        return {
+            "tested": found.tested,
+            "more": max(len(found.items) - MOST_SUGGESTIONS, 0),
+            "items": [
+                {
+                    "words": item.words,
+                    "rule": {
+                        name: [code if code != BLANK else BLANK_WORD for code in codes]
+                        for name, codes in zip(item.variables, item.categories, strict=True)
+                    },
+                    "expected": number(item.expected),
+                    "wrong": percent(item.share),
+                    "blanks": list(item.blanks),
+                }
+                for item in found.items[:MOST_SUGGESTIONS]
+            ],
+        }
+
+    def answer(self, folder: str, name: str, internal: bool) -> Answer:
+        """Return the sections of the report."""
+        from keyhole.report import make_content
+        from keyhole.report.render import render_sections
+
+        content = make_content(self.find_result(folder), internal, f"Disclosure risk of {show_name(name)}")
+        return {"html": render_sections(content), "about": [list(pair) for pair in content.about]}
+
+    def find_result(self, folder: str) -> Any:
+        """Return the result in a folder, which is kept until another one is opened."""
+        from keyhole.results.folder import load
+
+        changed = f"{folder} {stamp(str(Path(folder) / 'manifest.json'))}"
+        if self.opened is None or self.opened[0] != changed:
+            self.opened = (changed, load(folder))
+        return self.opened[1]
+
+    def prepare(self, folder: str, path: str) -> Answer:
+        """Return the keys of a result with their categories; from now on a what-if needs no reading."""
+        from keyhole.results.restored import read_again, restore_posterior
+
+        found = self.find_result(folder)
+        if found._posterior is None:
+            found = replace(found, _posterior=restore_posterior(found, read_again(found, path)))
+            self.opened = (self.opened[0] if self.opened else "", found)
+        summary = found.summary
+        variables = found._posterior.microdata.variables
+        return {
+            "keys": [
+                {
+                    "name": variable.name,
+                    "categories": list(variable.categories),
+                    "labels": [text or "(blank)" for text in variable.labels or variable.categories],
+                    "ordered": list(variable.orderable),
+                }
+                for variable in variables
+            ],
+            "before": describe_risk(summary.input.sample_uniques, found.tau1, found.tau2, found.grade),
+        }
+
+    def what_if(self, folder: str, path: str, drop: list[str], merge: dict[str, list[list[str]]]) -> Answer:
+        """Return the risk before and after; nothing is fitted again."""
+        before = self.prepare(folder, path)["before"]
+        found = self.find_result(folder).what_if(drop, {name: groups for name, groups in merge.items() if groups})
+        return {"before": before, "after": describe_risk(found.sample_uniques, found.tau1, found.tau2, found.grade)}
+
+    def internal_report(self, folder: str, name: str) -> Answer:
+        """Write the report for the owner into the result folder."""
+        from keyhole.results.folder import INTERNAL_REPORT
+
+        found = self.find_result(folder)
+        found.report(Path(folder) / INTERNAL_REPORT, internal=True, title=f"Disclosure risk of {show_name(name)}")
+        self.opened = None
+        return {}
+
+
+def describe_risk(uniques: int, tau1: Any, tau2: Any, grade: str) -> Answer:
+    """Return a risk as the page shows it."""
+    return {
+        "sample_uniques": uniques,
+        "grade": grade,
+        **{
+            name: {
+                "mean": found.mean,
+                "interval": list(found.interval),
+                "pooled": found.pooled,
+                "about": number(found.mean) if found.pooled else "",
+                "range": f"{number(found.interval[0])} to {number(found.interval[1])}",
+            }
+            for name, found in (("tau1", tau1), ("tau2", tau2))
+        },
+    }
+
+
+QUESTIONS = ("read", "alone", "rules", "suggest", "answer", "prepare", "what_if", "internal_report")
+
+
+def reply(desk: Desk, question: Mapping[str, Any]) -> Answer:
+    """Answer one question."""
+    try:
+        if question["do"] not in QUESTIONS:
+            raise KeyholeError("no such question")
+        return {"id": question["id"], "answer": getattr(desk, question["do"])(**question["with"])}
+    except Exception as error:
+        return {"id": question["id"], "error": explain(error)}
+
+
+def main() -> None:
+    """Answer until the server is gone. Whatever else is printed goes nowhere: it could quote the data."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    os.dup2(sys.stdout.fileno(), 1)
+    desk, waiting = Desk(), queue.SimpleQueue[str]()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            waiting.put(line)
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        json.dump(reply(desk, json.loads(waiting.get())), answers, allow_nan=False)
+        answers.write("\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The command and the Python that do what a screen does, to be pasted."""
+
+from pathlib import Path
+from typing import Any
+
+from keyhole.app.choices import Choices, make_options
+from keyhole.app.home import Project
+from keyhole.errors import KeyholeError
+from keyhole.words import command_line
+
+FLAGS = {"bands": "band"}
+
+
+def say(screen: str, project: Project | None) -> dict[str, str]:
+    """Return command and Python of a screen; empty while something that they need is not chosen."""
+    if project is None:
+        return {"command": "keyhole inspect FILE", "python": 'import keyhole as kh\n\nkh.inspect("FILE")'}
+    if screen == "variables":
+        return make(["keyhole", "inspect", project.file], f"kh.inspect({project.file!r})")
+    done, choices = project.finished, project.choices
+    if screen == "rules":
+        return say_rules(project)
+    if screen == "run":
+        return say_run(project)
+    if done is None:
+        return {"command": "", "python": ""}
+    folder = str(done.result)
+    if screen == "help":
+        return say_what_if(project, folder)
+    words = ["keyhole", "report", folder, *(["--internal"] if choices.internal or screen == "take" else [])]
+    internal = ", internal=True" if choices.internal or screen == "take" else ""
+    return make(words, f'a = kh.load({folder!r})\na.report("report.html"{internal})')
+
+
+def make(words: list[str], python: str) -> dict[str, str]:
+    return {"command": command_line(words), "python": f"import keyhole as kh\n\n{python}"}
+
+
+def rules_path(project: Project) -> str:
+    return str(project.folder / "rules.yaml")
+
+
+def say_rules(project: Project) -> dict[str, str]:
+    """Check the rules, which the page keeps in a file."""
+    choices = project.choices
+    words = ["keyhole", "zeros", "check", rules_path(project), project.file, "--keys", ",".join(choices.keys)]
+    for name, text in choices.used_bands.items():
+        words += ["--band", f"{name}={text}"]
+    bands = f", bands={choices.used_bands!r}" if choices.used_bands else ""
+    return make(words, f"kh.zeros.check({rules_path(project)!r}, {project.file!r}, keys={choices.keys!r}{bands})")
+
+
+def say_run(project: Project) -> dict[str, str]:
+    """Assess the file with what is chosen now."""
+    try:
+        options = make_options(project.choices)
+    except KeyholeError:
+        return {"command": "", "python": ""}
+    if project.choices.rule_list():
+        options["zeros"] = rules_path(project)
+    out = f"{Path(project.name).stem or 'file'}.keyhole"
+    arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return make(
+        ["keyhole", "assess", project.file, *list_flags(options), "--out", out],
+        f"a = kh.assess({project.file!r}, {arguments})\na.save({out!r})",
+    )
+
+
+def list_flags(options: dict[str, Any]) -> list[str]:
+    """Return the options of `assess` as words of a command."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = f"--{FLAGS.get(name, name).replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif name == "keys":
+            words += [flag, ",".join(value)]
+        elif isinstance(value, dict):
+            words += [word for key, text in value.items() for word in (flag, f"{key}={text}")]
+        elif isinstance(value, list):
+            words += [word for item in value for word in (flag, item)]
+        else:
+            words += [flag, str(value)]
+    return words
+
+
+def quote(name: str) -> str:
+    """Quote a category where it would be read otherwise."""
+    return name if name and not set(name) & set(",|'\"") and name == name.strip() else f"'{name}'"
+
+
+def merge_words(groups: list[list[str]]) -> str:
+    """Write groups of categories as --merge takes them."""
+    return "|".join(",".join(map(quote, group)) for group in groups)
+
+
+def say_what_if(project: Project, folder: str) -> dict[str, str]:
+    """Ask what is chosen on the screen; without a change there is nothing to ask."""
+    choices: Choices = project.choices
+    merge = {name: groups for name, groups in choices.merge.items() if groups and name not in choices.drop}
+    if not choices.drop and not merge:
+        return {"command": "", "python": ""}
+    words = ["keyhole", "what-if", folder, "--data", project.file]
+    for name in choices.drop:
+        words += ["--drop", name]
+    for name, groups in merge.items():
+        words += ["--merge", f"{name}={merge_words(groups)}"]
+    return make(
+        words,
+        f"a = kh.load({folder!r})\na.what_if(drop={choices.drop!r}, recode={merge!r}, data={project.file!r})",
+    )

@@ -1,0 +1,453 @@
+"""The screens and what they ask, as routes. A screen is a whole page; what it asks is JSON, both ways."""
+
+import asyncio
+import json
+import mimetypes
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from keyhole.app.children import Children
+from keyhole.app.choices import make_options
+from keyhole.app.home import Home, Project, Run, read_json
+from keyhole.app.said import rules_path, say
+from keyhole.app.uploads import TooLargeError, TooManyError, Uploads
+from keyhole.errors import KeyholeError, SettingsError
+from keyhole.files import write_text
+from keyhole.words import as_flags, number, percent, plural, read_people, with_interval
+
+FOLDER = Path(__file__).parent
+REPORT_STYLE = FOLDER.parent / "report" / "templates" / "style.css"
+SCREENS = {
+    "file": "File",
+    "variables": "Variables",
+    "rules": "Rules",
+    "run": "Run",
+    "answer": "Answer",
+    "help": "What would help",
+    "take": "Take away",
+}
+DOWNLOADS = {
+    "report.html": "text/html",
+    "report-internal.html": "text/html",
+    "summary.json": "application/json",
+    "records.csv": "text/csv",
+    "rules.yaml": "application/yaml",
+}
+LARGEST_JSON = 2_000_000
+LOOK_SECONDS = 0.3
+KEEP_ALIVE_SECONDS = 15.0
+
+Handler = Callable[["Page", Request], Awaitable[Response]]
+
+
+@dataclass
+class Page:
+    """What all requests share. ending: whether the server is about to end, so that streams do too."""
+
+    home: Home
+    uploads: Uploads
+    children: Children = field(default_factory=Children)
+    ending: bool = False
+
+
+@cache
+def make_environment() -> Environment:
+    """Return an environment that escapes everything."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, percent=percent, estimate=with_interval)
+    environment.globals.update(plural=plural, screens=SCREENS)
+    return environment
+
+
+def render(screen: str, project: Project | None, **given: Any) -> HTMLResponse:
+    """Return a screen."""
+    said = say(screen, project)
+    name = "Open a file" if project is None else project.name
+    template = make_environment().get_template(f"{screen}.html")
+    return HTMLResponse(template.render(screen=screen, project=project, said=said, name=name, **given))
+
+
+def find_project(page: Page, request: Request) -> Project:
+    """Return the project that the address names."""
+    project = page.home.read(request.path_params["project"])
+    if project is None:
+        raise HTTPException(404, "There is no such file here any more.")
+    return project
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """Return the JSON of a request."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_JSON:
+            raise HTTPException(413, "This is too long.")
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError:
+        raise HTTPException(400, "This is not JSON.") from None
+    if not isinstance(found, dict):
+        raise HTTPException(400, "This is not what the page sends.")
+    return found
+
+
+def state_of(page: Page, run: Run | None) -> str:
+    """Return running, done, stopped, failed, interrupted (the server ended first), or none."""
+    if run is None:
+        return "none"
+    if page.children.is_running(run):
+        return "running"
+    return "interrupted" if run.outcome is None else str(run.outcome["state"])
+
+
+async def show_files(page: Page, request: Request) -> Response:
+    listed = [(project, state_of(page, project.run), project.finished) for project in page.home.list()]
+    return render("file", None, listed=listed, limit=page.uploads.limit)
+
+
+async def show_variables(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    found = project.variables
+    return render("variables", project, found=found, choices=project.choices)
+
+
+async def show_rules(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    return render("rules", project, choices=project.choices)
+
+
+async def show_run(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    missing = ""
+    try:
+        make_options(project.choices)
+    except SettingsError as error:
+        missing = as_flags(str(error))
+    run = project.run
+    return render(
+        "run", project, choices=project.choices, missing=missing, state=state_of(page, run),
+        outcome=None if run is None else run.outcome, changed=run is not None and differs(project, run),
+    )  # fmt: skip
+
+
+def differs(project: Project, run: Run) -> bool:
+    """Whether something was chosen since that would give another result."""
+    request = read_json(run.folder / "request.json") or {}
+    asked = dict(request.get("options", {}))
+    rules = asked.pop("zeros", None)
+    try:
+        wanted = make_options(project.choices)
+    except SettingsError:
+        return True
+    text = Path(rules).read_text(encoding="utf-8") if rules else ""
+    return asked != wanted or text != rules_text(project)
+
+
+def rules_text(project: Project) -> str:
+    """Return the rules as a file that `zeros` reads: one on each line. JSON is YAML."""
+    rules = project.choices.rule_list()
+    lines = ",\n".join(json.dumps(rule, ensure_ascii=False) for rule in rules)
+    return f'{{"impossible": [\n{lines}\n]}}\n' if rules else ""
+
+
+async def show_answer(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    return render("answer", project, choices=project.choices, run=project.finished)
+
+
+async def show_help(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    return render("help", project, choices=project.choices, run=project.finished)
+
+
+async def show_take(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    return render("take", project, choices=project.choices, run=project.finished)
+
+
+async def take_upload(page: Page, request: Request) -> Response:
+    """Receive a file as the body of the request; its name comes in a header and is only shown."""
+    name = unquote(request.headers.get("x-file-name", "file.csv"))
+    try:
+        path = await page.uploads.receive(request)
+    except TooLargeError:
+        raise HTTPException(
+            413,
+            f"The file is larger than {page.uploads.limit / 1e9:.3g} GB: end keyhole and name the file on the command "
+            "line, keyhole app FILE, which reads it where it is.",
+        ) from None
+    except TooManyError:
+        raise HTTPException(429, "Four files are on their way already: wait for one of them.") from None
+    except ClientDisconnect:
+        return PlainTextResponse("", 499)
+    return JSONResponse({"project": page.home.make(name, upload=path).identifier})
+
+
+async def remove(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    for run in project.runs:
+        await page.children.stop_fit(run)
+    await page.children.close_desk(project.identifier)
+    await asyncio.to_thread(page.home.remove, project)
+    return JSONResponse({})
+
+
+async def choose(page: Page, request: Request) -> Response:
+    """Keep choices; return what is chosen now and what the command would be."""
+    project = find_project(page, request).change(await read_body(request))
+    if project.choices.rules:
+        write_text(rules_text(project), Path(rules_path(project)))
+    screen = request.query_params.get("screen", "variables")
+    said = say(screen if screen in SCREENS else "variables", project)
+    return JSONResponse({"version": project.version, "said": said})
+
+
+async def tell_version(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    return JSONResponse({"version": project.version, "run": state_of(page, project.run)})
+
+
+async def read_file(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    await page.children.ask(project, "read", path=project.file, out=str(project.folder / "variables.json"))
+    return JSONResponse({})
+
+
+def about_keys(project: Project) -> dict[str, Any]:
+    """Return what the desk needs to know of the keys."""
+    chosen = project.choices
+    return {"path": project.file, "keys": chosen.keys, "bands": chosen.used_bands, "missing": chosen.missing}
+
+
+async def count_alone(page: Page, request: Request) -> Response:
+    """Count records that are alone on these keys, which need not be those that are kept."""
+    project, body = find_project(page, request), await read_body(request)
+    asked = project.choices.change({name: body[name] for name in ("keys", "bands", "missing") if name in body})
+    given = {"keys": asked.keys, "bands": asked.used_bands, "missing": asked.missing}
+    return JSONResponse(await page.children.ask(project, "alone", path=project.file, **given))
+
+
+def need_keys(project: Project) -> None:
+    """Refuse what needs keys."""
+    if not project.choices.keys:
+        raise SettingsError("Choose keys first, on the screen Variables.")
+
+
+async def check_rules(page: Page, request: Request) -> Response:
+    project, body = find_project(page, request), await read_body(request)
+    need_keys(project)
+    rules = [rule.rule for rule in project.choices.change({"rules": body.get("rules", [])}).rules]
+    return JSONResponse(await page.children.ask(project, "rules", **about_keys(project), rules=rules))
+
+
+async def suggest(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    need_keys(project)
+    given = project.choices
+    people = read_people(given.population) if given.size == "population" and given.population.strip() else None
+    found = await page.children.ask(project, "suggest", **about_keys(project), population=people)
+    kept = [rule.words for rule in given.rules] + given.declined
+    found["items"] = [item for item in found["items"] if item["words"] not in kept]
+    return JSONResponse(found)
+
+
+async def start_run(page: Page, request: Request) -> Response:
+    """Start a run, or go on with the last one."""
+    project, body = find_project(page, request), await read_body(request)
+    run = project.run
+    if not page.children.is_running(run):
+        if body.get("resume") and run is not None:
+            await page.children.start_fit(extend(run, body.get("time_limit")))
+        else:
+            await page.children.start_fit(project.start_run(make_options(project.choices), rules_text(project)))
+    return JSONResponse({})
+
+
+def extend(run: Run, time_limit: Any) -> Run:
+    """Return the run with another time limit, which changes nothing of what it has done."""
+    request = read_json(run.folder / "request.json") or {}
+    if isinstance(time_limit, str) and time_limit.strip():
+        request["options"]["time_limit"] = time_limit.strip()
+        write_text(json.dumps(request, ensure_ascii=False), run.folder / "request.json")
+    return run
+
+
+async def stop_run(page: Page, request: Request) -> Response:
+    project = find_project(page, request)
+    await read_body(request)
+    if project.run is not None:
+        await page.children.stop_fit(project.run)
+    return JSONResponse({"state": state_of(page, project.run)})
+
+
+async def stream_progress(page: Page, request: Request) -> Response:
+    """Send the state of the last run whenever it changes, until it ends."""
+    project = find_project(page, request)
+
+    async def events() -> AsyncIterator[str]:
+        sent, quiet = "", 0.0
+        while not page.ending:
+            run = project.run
+            state = state_of(page, run)
+            progress = None if run is None else read_json(run.folder / "progress.json")
+            outcome = None if run is None or state == "running" else run.outcome
+            text = json.dumps({"state": state, "progress": progress, "outcome": outcome})
+            if text != sent:
+                sent, quiet = text, 0.0
+                yield f"data: {text}\n\n"
+            elif quiet > KEEP_ALIVE_SECONDS:
+                quiet = 0.0
+                yield ": still here\n\n"
+            if state != "running":
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+            quiet += LOOK_SECONDS
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def find_finished(page: Page, request: Request) -> tuple[Project, Run]:
+    project = find_project(page, request)
+    run = project.finished
+    if run is None:
+        raise HTTPException(404, "There is no result yet: run the estimate first.")
+    return project, run
+
+
+async def give_answer(page: Page, request: Request) -> Response:
+    """Return the sections of the report, safe or internal."""
+    project, run = find_finished(page, request)
+    body = await read_body(request)
+    return JSONResponse(
+        await page.children.ask(
+            project, "answer", folder=str(run.result), name=project.name, internal=body.get("internal") is True
+        )
+    )
+
+
+async def prepare(page: Page, request: Request) -> Response:
+    project, run = find_finished(page, request)
+    return JSONResponse(await page.children.ask(project, "prepare", folder=str(run.result), path=project.file))
+
+
+async def what_if(page: Page, request: Request) -> Response:
+    project, run = find_finished(page, request)
+    body = await read_body(request)
+    asked = project.choices.change({name: body[name] for name in ("drop", "merge") if name in body})
+    merge = {name: groups for name, groups in asked.merge.items() if groups and name not in asked.drop}
+    given = {"drop": asked.drop, "merge": merge}
+    return JSONResponse(await page.children.ask(project, "what_if", folder=str(run.result), path=project.file, **given))
+
+
+async def write_internal(page: Page, request: Request) -> Response:
+    project, run = find_finished(page, request)
+    await page.children.ask(project, "internal_report", folder=str(run.result), name=project.name)
+    return JSONResponse({})
+
+
+async def download(page: Page, request: Request) -> Response:
+    """Send a file of the latest result."""
+    project = find_project(page, request)
+    name = request.path_params["name"]
+    if name not in DOWNLOADS:
+        raise HTTPException(404, "There is no such file.")
+    run = project.finished
+    folder = project.folder if name == "rules.yaml" else None if run is None else run.result
+    if folder is None or not (folder / name).is_file():
+        raise HTTPException(404, "There is no such file yet.")
+    return FileResponse(folder / name, media_type=DOWNLOADS[name], filename=name)
+
+
+async def send_static(page: Page, request: Request) -> Response:
+    """Send a file of the package."""
+    name = request.path_params["name"]
+    found = {path.name: path for path in (FOLDER / "static").iterdir()} | {"report.css": REPORT_STYLE}
+    if name not in found:
+        raise HTTPException(404, "There is no such file.")
+    return FileResponse(found[name], media_type=mimetypes.guess_type(name)[0])
+
+
+ROUTES: list[tuple[str, str, Handler]] = [
+    ("GET", "/", show_files),
+    ("GET", "/p/{project}/variables", show_variables),
+    ("GET", "/p/{project}/rules", show_rules),
+    ("GET", "/p/{project}/run", show_run),
+    ("GET", "/p/{project}/answer", show_answer),
+    ("GET", "/p/{project}/help", show_help),
+    ("GET", "/p/{project}/take", show_take),
+    ("GET", "/p/{project}/files/{name}", download),
+    ("GET", "/static/{name}", send_static),
+    ("PUT", "/api/upload", take_upload),
+    ("DELETE", "/api/{project}", remove),
+    ("POST", "/api/{project}/choices", choose),
+    ("GET", "/api/{project}/version", tell_version),
+    ("POST", "/api/{project}/read", read_file),
+    ("POST", "/api/{project}/alone", count_alone),
+    ("POST", "/api/{project}/check", check_rules),
+    ("POST", "/api/{project}/suggest", suggest),
+    ("POST", "/api/{project}/run", start_run),
+    ("POST", "/api/{project}/stop", stop_run),
+    ("GET", "/api/{project}/progress", stream_progress),
+    ("POST", "/api/{project}/answer", give_answer),
+    ("POST", "/api/{project}/prepare", prepare),
+    ("POST", "/api/{project}/what-if", what_if),
+    ("POST", "/api/{project}/internal", write_internal),
+]
+
+
+def refuse(status: int, message: str, request: Request) -> Response:
+    """Return an error as the one who asked can read it."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": message}, status)
+    page = make_environment().get_template("error.html")
+    return HTMLResponse(page.render(screen="", project=None, said=None, name="Not found", message=message), status)
+
+
+async def refuse_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return refuse(error.status_code, error.detail, request)
+
+
+async def refuse_input(request: Request, error: Exception) -> Response:
+    return refuse(422, as_flags(str(error)), request)
+
+
+async def refuse_unexpected(request: Request, error: Exception) -> Response:
+    """Name the kind of error only: its words could quote values of the data."""
+    return refuse(500, f"The page failed unexpectedly ({type(error).__name__}): reload it.", request)
+
+
+def make_routes(page: Page) -> Starlette:
+    """Return the application behind the guard."""
+
+    def bind(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            return await handler(page, request)
+
+        return handle
+
+    return Starlette(
+        routes=[Route(path, bind(handler), methods=[method]) for method, path, handler in ROUTES],
+        exception_handlers={
+            HTTPException: refuse_http,
+            KeyholeError: refuse_input,
+            ClientDisconnect: refuse_unexpected,
+        },
+    )

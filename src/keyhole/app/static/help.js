@@ -1,0 +1,138 @@
+import { ask, complain, draw, find, keep, make, settle, whole } from "./common.js";
+
+const kept = JSON.parse(find("kept")?.textContent ?? "{}");
+let drop = kept.drop ?? [];
+let merge = kept.merge ?? {};
+let asking = new AbortController();
+
+/** Ask what would remain with what is left out and merged now. */
+const ask_ = settle(async () => {
+  asking.abort();
+  asking = new AbortController();
+  try {
+    showChange(await ask("what-if", { drop, merge }, "POST", asking.signal));
+    complain("");
+  } catch (error) {
+    if (error.name !== "AbortError") complain(error.message);
+  }
+}, 150);
+
+function changed() {
+  keep({ drop, merge });
+  ask_();
+}
+
+function showChange({ before, after }) {
+  const scale = before.sample_uniques || 1;
+  for (const name of ["uniques", "tau1", "tau2"]) {
+    const row = document.querySelector(`#change tr[data-row=${name}]`);
+    const value = (found) => name === "uniques" ? whole(found.sample_uniques) : `${found[name].about ? `${found[name].about} (${found[name].range})` : found[name].range}`;
+    row.children[1].textContent = value(before);
+    row.children[2].textContent = value(after);
+    const ends = (found) => name === "uniques" ? [found.sample_uniques, found.sample_uniques, found.sample_uniques] : [found[name].interval[0], found[name].mean, found[name].interval[1]];
+    row.children[3].replaceChildren(picture(ends(before), ends(after), scale));
+  }
+  find("grade").textContent = after.grade === "converged" ? "" : after.grade === "usable"
+    ? "The result after the change is usable, not yet exact: a longer run would make it more certain."
+    : "The chains do not agree on the result after the change: the range over chains is shown.";
+}
+
+/** Draw before (pale) and after (dark) as bars, each with its interval. */
+function picture(before, after, scale) {
+  const at = (value) => (200 * Math.min(value / scale, 1)).toFixed(1);
+  const row = ([low, mean, high], y, look) => [
+    draw("rect", { x: 0, y, width: at(mean), height: 9, class: look }),
+    draw("rect", { x: at(low), y: y + 3, width: Math.max(at(high) - at(low), 0.6), height: 3, class: "range" }),
+  ];
+  return draw("svg", { viewBox: "0 0 200 24", preserveAspectRatio: "none", "aria-hidden": "true" }, ...row(before, 1, "whole"), ...row(after, 13, "part"));
+}
+
+/** Merge categories with their neighbours, so many at a time, within the range that has an order. */
+function neighbours(key, size) {
+  const [first, end] = key.ordered;
+  const groups = [];
+  for (let x = first; x < end && size > 1; x += size) {
+    const group = key.categories.slice(x, Math.min(x + size, end));
+    if (group.length > 1) groups.push(group);
+  }
+  return groups;
+}
+
+function card(key) {
+  const text = Object.fromEntries(key.categories.map((code, x) => [code, key.labels[x]]));
+  const box = make("input", { type: "checkbox", checked: drop.includes(key.name), onchange: () => {
+    drop = box.checked ? [...drop, key.name] : drop.filter((name) => name !== key.name);
+    changed();
+    show();
+  } });
+  const body = make("div", {});
+  const whole_ = make("section", { class: "key-card", "aria-label": key.name },
+    make("h2", {}, make("bdi", {}, key.name)), make("p", {}, make("label", {}, box, " Leave it out")), body);
+
+  function set(groups) {
+    merge = { ...merge, [key.name]: groups };
+    changed();
+    show();
+  }
+
+  function show() {
+    const groups = merge[key.name] ?? [];
+    whole_.classList.toggle("left-out", box.checked);
+    body.hidden = box.checked;
+    const chips = groups.map((group, place) => make("li", {}, make("button", {
+      type: "button", "aria-label": `Undo merging ${group.map((code) => text[code]).join(", ")}`,
+      onclick: () => set(groups.filter((_, x) => x !== place)),
+    }, `${range(group)} \u00d7`)));
+    find_(".chips").replaceChildren(...chips);
+    const taken = new Set(groups.flat());
+    for (const item of body.querySelectorAll(".categories li")) {
+      const input = item.querySelector("input");
+      input.disabled = taken.has(input.value);
+      if (input.disabled) input.checked = false;
+    }
+  }
+
+  const range = (group) => group.length > 3 ? `${text[group[0]]} ... ${text[group.at(-1)]} (${group.length})` : group.map((code) => text[code]).join(" + ");
+  const find_ = (selector) => body.querySelector(selector);
+  const [first, end] = key.ordered;
+  if (end - first > 3) {
+    const shown = make("output", {}, "1");
+    const slider = make("input", { type: "range", min: 1, max: Math.min(20, Math.ceil((end - first) / 2)), value: 1, "aria-label": `${key.name}: neighbours merged together`, oninput: () => {
+      shown.textContent = slider.value;
+      set(neighbours(key, Number(slider.value)));
+    } });
+    body.append(make("p", {}, make("label", {}, "Neighbours merged together: ", shown, slider)));
+  }
+  const items = key.categories.map((code) => make("li", {}, make("label", {}, make("input", { type: "checkbox", value: code }), " ", make("bdi", {}, text[code]))));
+  const button = make("button", { type: "button", class: "small", onclick: () => {
+    const chosen = [...body.querySelectorAll(".categories input:checked")].map((input) => input.value);
+    if (chosen.length > 1) set([...(merge[key.name] ?? []), chosen]);
+  } }, "Merge the ticked");
+  body.append(
+    make("ul", { class: "chips", "aria-label": `Merged categories of ${key.name}` }),
+    make("details", {}, make("summary", {}, `${key.categories.length} categories`),
+      make("ul", { class: "categories", tabindex: 0, "aria-label": `Categories of ${key.name}` }, ...items), make("p", {}, button)),
+  );
+  show();
+  return whole_;
+}
+
+async function open() {
+  try {
+    const found = await ask("prepare");
+    // What was chosen for another result may be of keys that this one does not have.
+    const names = found.keys.map((key) => key.name);
+    drop = drop.filter((name) => names.includes(name));
+    merge = Object.fromEntries(Object.entries(merge).filter(([name]) => names.includes(name)));
+    find("keys").replaceChildren(...found.keys.map(card));
+    find("waiting").hidden = true;
+    find("help").hidden = false;
+    showChange({ before: found.before, after: found.before });
+    if (drop.length || Object.values(merge).some((groups) => groups.length)) ask_();
+  } catch (error) {
+    find("waiting").hidden = true;
+    complain(error.message);
+  }
+}
+
+if (find("help")) open();

@@ -1,0 +1,95 @@
+import { ask, complain, find, keep, settle, whole } from "./common.js";
+
+const form = find("variables");
+const rows = [...document.querySelectorAll("table.variables tbody tr")];
+let running = new AbortController();
+
+function keys() {
+  return rows.filter((row) => row.querySelector(".is-key").checked).map((row) => row.dataset.name);
+}
+
+function bands() {
+  const found = {};
+  for (const row of rows) {
+    const text = row.querySelector(".bands")?.value.trim();
+    if (text) found[row.dataset.name] = text;
+  }
+  return found;
+}
+
+/** Count who is alone on the keys that are ticked, then what each other choice would change, one after the other. */
+async function count() {
+  running.abort();
+  running = new AbortController();
+  const signal = running.signal;
+  const chosen = keys();
+  const given = { bands: bands(), missing: find("missing").value };
+  const total = Number(document.querySelector("table.variables").dataset.rows);
+  find("key-count").textContent = `${chosen.length} key${chosen.length === 1 ? "" : "s"}`;
+  for (const row of rows) {
+    row.classList.toggle("chosen", chosen.includes(row.dataset.name));
+    row.querySelector("[data-cost]").textContent = "";
+  }
+  try {
+    const found = await ask("alone", { ...given, keys: chosen }, "POST", signal);
+    find("alone").textContent = whole(found.alone);
+    find("alone-bar").setAttribute("width", (100 * found.alone) / Math.max(found.records, 1));
+    for (const row of rows) refuse(row, found.refused[row.dataset.name]);
+    const usable = chosen.filter((name) => !(name in found.refused));
+    for (const row of rows) {
+      const name = row.dataset.name;
+      const inside = usable.includes(name);
+      if (!inside && (!row.classList.contains("looks-key") || chosen.includes(name))) continue;
+      const others = inside ? usable.filter((other) => other !== name) : [...usable, name];
+      const other = await ask("alone", { ...given, keys: others }, "POST", signal);
+      if (name in other.refused) continue;
+      const change = other.alone - found.alone;
+      const sign = change > 0 ? "+" : change < 0 ? "\u2212" : "\u00b1";
+      row.querySelector("[data-cost]").textContent = `${whole(other.alone)} (${sign}${whole(Math.abs(change))})`;
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") complain(error.message);
+  }
+}
+
+function refuse(row, reason) {
+  const place = row.querySelector(".refused");
+  place.textContent = reason ?? "";
+  place.hidden = !reason;
+}
+
+function keepAll() {
+  return keep({
+    keys: keys(),
+    bands: bands(),
+    size: form.querySelector("input[name=size]:checked").value,
+    population: find("population").value,
+    fraction: find("fraction").value,
+    weight: find("weight").value || null,
+    household: find("household").value || null,
+    missing: find("missing").value,
+    strata: [...form.querySelectorAll(".stratum:checked")].map((box) => box.value),
+  });
+}
+
+if (form) {
+  const countSoon = settle(count, 200);
+  const keepSoon = settle(keepAll, 400);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", (event) => {
+    keepAll();
+    if (event.target.matches(".is-key, #missing")) count();
+  });
+  form.addEventListener("input", (event) => {
+    if (event.target.id === "population") form.querySelector("input[value=population]").checked = true;
+    if (event.target.id === "fraction") form.querySelector("input[value=fraction]").checked = true;
+    if (event.target.matches("input[type=text]")) keepSoon();
+    if (event.target.matches(".bands")) countSoon();
+  });
+  count();
+} else {
+  ask("read").then(() => location.reload()).catch((error) => {
+    find("reading").hidden = true;
+    complain(error.message);
+  });
+}
