@@ -21,6 +21,7 @@ NEGLIGIBLE = 0.01
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in Persian, Hindi and others
 
 OPTIONS = frozenset((
+    "no_browser", "port",
     "accept", "allocation", "allow_identifier", "at_most", "band", "blank", "bottom", "chains", "codebook",
     "config", "count", "count_cells", "csv", "data", "drop", "drop_contradictions", "estimator", "estimators",
     "fail_above", "false_discovery", "fraction", "hierarchy", "household", "ignore_strata", "importance",

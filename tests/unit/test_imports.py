@@ -22,7 +22,7 @@ LAYERS = [
     {"plan"},
     {"results"},
     {"api"},
-    {"demo", "evaluation"},
+    {"app", "demo", "evaluation"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -27,6 +27,7 @@ STOP_SECONDS = 1.6
 LEAVE_SECONDS = 4.0
 """The same when the server ends."""
 
+GONE = "Reading the file ended unexpectedly, perhaps for lack of memory: try again, or use a larger machine."
 STOPPED = {"state": "stopped", "message": "The run was stopped."}
 CRASHED = "The run ended unexpectedly, perhaps because memory ran out. What it had kept can be resumed."
 
@@ -37,6 +38,10 @@ async def start(module: str, *arguments: str, answers: bool = False) -> Process:
         sys.executable, "-P", "-m", f"keyhole.app.{module}", *arguments,
         stdin=PIPE, stdout=PIPE if answers else DEVNULL, stderr=DEVNULL, start_new_session=True, limit=LONGEST_LINE,
     )  # fmt: skip
+
+
+class GoneError(KeyholeError):
+    """A process has ended that was to answer."""
 
 
 class Desk:
@@ -59,7 +64,7 @@ class Desk:
                     future.set_result(found)
         for future in self.waiting.values():
             if not future.done():
-                future.set_exception(KeyholeError("Reading the file ended unexpectedly, perhaps for lack of memory."))
+                future.set_exception(GoneError(GONE))
         self.waiting.clear()
 
     @property
@@ -76,7 +81,7 @@ class Desk:
             self.process.stdin.write(json.dumps({"id": number, "do": what, "with": given}).encode() + b"\n")
             await self.process.stdin.drain()
         except OSError:
-            raise KeyholeError("The process that reads the file has ended: try again.") from None
+            raise GoneError(GONE) from None
         found = await future
         self.used = time.monotonic()
         if "error" in found:
@@ -101,13 +106,19 @@ class Children:
         self.lock = asyncio.Lock()
 
     async def ask(self, project: Project, what: str, **given: Any) -> Any:
-        """Ask the desk of a project, which is opened if need be."""
+        """Ask the desk of a project, which is opened if need be; one that has died is replaced once."""
+        try:
+            return await (await self._open_desk(project.identifier)).ask(what, **given)
+        except GoneError:
+            return await (await self._open_desk(project.identifier)).ask(what, **given)
+
+    async def _open_desk(self, identifier: str) -> Desk:
         async with self.lock:
-            desk = self.desks.get(project.identifier)
+            desk = self.desks.get(identifier)
             if desk is None or not desk.alive:
-                desk = self.desks[project.identifier] = Desk(await start("desk", answers=True))
-            await self._close_others(project.identifier)
-        return await desk.ask(what, **given)
+                desk = self.desks[identifier] = Desk(await start("desk", answers=True))
+            await self._close_others(identifier)
+        return desk
 
     async def _close_others(self, kept: str) -> None:
         """Close the desks that nobody waits for, when there are many or they were not used for long."""

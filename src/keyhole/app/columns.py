@@ -52,15 +52,20 @@ class Columns:
         if wanted not in self.encoded:
             if name not in self.frame.columns:
                 raise InputError(f"{name}: this column cannot be a key.")
-            cut = read_bands({name: bands})[name] if bands else None
-            rows = np.arange(self.rows)
-            column = self.frame[name]
             kind: Missing = "model" if missing == "model" else "category"
-            variable, codes = encode_key(column, self.table, {}, cut, rows, self.rows, kind)
+            variable, codes = self._encode(name, bands, kind, np.ones(self.rows, np.bool_))
             blank = codes < 0 if kind == "model" else codes == find_blank(variable)
             small = codes.astype(np.int16) if len(variable.categories) < 2**15 else codes
             self.encoded[wanted] = Encoded(variable, small, ~blank if blank.any() else None)
         return self.encoded[wanted]
+
+    def _encode(
+        self, name: str, bands: str, missing: Missing, used: NDArray[np.bool_]
+    ) -> tuple[Variable, NDArray[np.int32]]:
+        cut = read_bands({name: bands})[name] if bands else None
+        rows = np.flatnonzero(used)
+        column = self.frame[name].filter(pl.Series(used))
+        return encode_key(column, self.table, {}, cut, rows, len(rows), missing)
 
     def choose(self, keys: Sequence[str], bands: Mapping[str, str], missing: Missing) -> list[Encoded]:
         """Return these keys, encoded."""
@@ -81,17 +86,22 @@ class Columns:
         """Return the records on these keys, as `assess` reads them."""
         found = self.choose(keys, bands, missing)
         used = np.ones(self.rows, np.bool_)
-        if missing == "drop" and (known := find_used(found)) is not None:
+        known = find_used(found)
+        if missing == "drop" and known is not None:
             used = known
         elif missing == "model":
             used = np.any([item.known if item.known is not None else used for item in found], axis=0)
         if used.sum() < 2:
             raise InputError("Fewer than two records are left without blank keys: choose another way with blanks.")
-        kept = [item for item in found if len(item.variable.categories) > 1]
-        constant = tuple(item.variable for item in found if len(item.variable.categories) < 2)
-        cells, cell = find_cells([item.codes[used] for item in kept], int(used.sum()))
+        if missing == "drop" and known is not None:  # the categories are then those of the records that are left
+            pairs = [self._encode(name, bands.get(name, "").strip(), "drop", used) for name in keys]
+        else:
+            pairs = [(item.variable, item.codes[used]) for item in found]
+        kept = [(variable, codes) for variable, codes in pairs if len(variable.categories) > 1]
+        constant = tuple(variable for variable, _ in pairs if len(variable.categories) < 2)
+        cells, cell = find_cells([codes for _, codes in kept], int(used.sum()))
         names = tuple(variable.name for variable in constant)
-        variables = tuple(item.variable for item in kept)
+        variables = tuple(variable for variable, _ in kept)
         microdata = Microdata(variables, cells, cell, self.rows, used, names, "", constant, reading={"na": self.na})
         return order_keys(microdata, None, None)
 

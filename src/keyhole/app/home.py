@@ -148,7 +148,8 @@ class Project:
         """Make the folder of a new run with what is asked of it."""
         latest = self.run
         run = Run(self.folder / "runs" / str(1 if latest is None else int(latest.number) + 1))
-        run.folder.mkdir(mode=0o700, parents=True)
+        run.folder.parent.mkdir(mode=0o700, exist_ok=True)
+        run.folder.mkdir(mode=0o700)
         if rules:
             write_text(rules, run.folder / "rules.yaml")
             asked = {**asked, "zeros": str(run.folder / "rules.yaml")}

@@ -21,6 +21,10 @@ function show({ state, progress, outcome }) {
   const more = state === "done" && outcome?.stopped === "time" && outcome.grade !== "converged";
   find("resume").hidden = running || !(["stopped", "interrupted", "failed"].includes(state) || more);
   find("resume").textContent = more ? "Go on for as long again" : "Resume";
+  find("start").textContent = state === "none" ? "Start" : "Run again";
+  find("start").classList.toggle("main", !["done", "stopped", "interrupted"].includes(state));
+  find("resume").classList.toggle("main", state !== "done");
+  find("to-answer").classList.toggle("main", state === "done");
   find("to-answer").hidden = running || state !== "done";
   find("state").textContent = STATES[state] ?? (outcome ? describe(state, outcome) : "");
   if (running && progress && !progress.chains.length) find("state").textContent += " Preparing (the first run on this machine compiles for about a minute) ...";
@@ -71,7 +75,7 @@ function name(gate) {
 function drawBand(points) {
   find("band-figure").hidden = points.length < 2;
   if (points.length < 2) return;
-  const left = 56, right = 628, top = 12, bottom = 178;
+  const left = 48, right = 392, top = 10, bottom = 158;
   const last = points[points.length - 1][0], first = points[0][0];
   // The beginning, where chains come from far away, does not decide the scale.
   const late = points.slice(Math.floor(points.length / 10));

@@ -1,0 +1,391 @@
+"""The page in Chromium: the whole line as a user goes it, on a CSV and on an SPSS file, and for everybody."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyreadstat
+import pytest
+
+import keyhole
+from tests.end_to_end.serving import KEYHOLE, Served, serve
+
+KEYS = ["AGE", "SEX", "MARITAL", "WORK", "REGION"]
+RULES = ["AGE <= 2 and MARITAL in (married, widowed)", "AGE == 1 and WORK == full"]
+AXE = Path(__file__).parents[2] / ".axe" / "axe.min.js"
+SCREENS = ("variables", "rules", "run", "answer", "help", "take")
+STANDARD = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+PAYLOADS = [
+    "<img src=x onerror=document.title=666>", "</script><script>document.title=666</script>", "<svg/onload=alert(1)>",
+    "{{7*7}}", "'\"><b>bold</b>", "javascript:alert(1)", "&lt;i&gt;", "<style>*{display:none}</style>", "]]><x>",
+    "<a href=//evil.com>", "<!-- ", "</table><h1>x</h1>", "</textarea><iframe src=//evil.com>", "\u2028<b>", "${7*7}",
+]  # fmt: skip
+
+
+def make_frame() -> pl.DataFrame:
+    """160 people; the first two rules hold."""
+    rng = np.random.default_rng(5)
+    rows = 160
+    age = rng.integers(1, 9, rows)
+    marital = np.where(age < 3, "single", rng.choice(["single", "married", "widowed"], rows))
+    work = rng.choice(["none", "part", "full", "other"], rows)
+    frame = pl.DataFrame(
+        {
+            "AGE": age, "SEX": rng.choice(["f", "m"], rows), "MARITAL": marital, "WORK": work,
+            "REGION": rng.integers(1, 6, rows), "ID": [f"p{x}" for x in range(rows)],
+            "INCOME": rng.normal(3e4, 9e3, rows),
+        }
+    )  # fmt: skip
+    return frame.filter(~((pl.col("AGE") == 1) & (pl.col("WORK") == "full")))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The Chromium of the system; Playwright's own is never downloaded."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which(os.environ.get("CHROMIUM", "chromium"))
+    if path is None and not os.environ.get("CI"):
+        pytest.skip("no Chromium: apt-get install chromium, or name another browser in CHROMIUM")
+    assert path is not None, "CI has no Chromium: scripts/test installs it where it may"
+    with sync_playwright() as running:
+        chromium = running.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-quic"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve(tmp_path_factory.mktemp("page") / "home") as found:
+        yield found
+
+
+def open_tab(browser: Any, served: Served, complaints: list[str], **options: Any) -> Any:
+    """Enter through the file, as a person does. Whatever the browser complains about is noted."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **options)
+    page = context.new_page()
+    page.set_default_timeout(90_000)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: check_request(request.url, served, complaints))
+    page.goto(served.entry.as_uri())
+    page.wait_for_selector(".brand")
+    assert page.url.startswith(served.address)
+    return page
+
+
+def check_request(url: str, served: Served, complaints: list[str]) -> None:
+    """Nothing is loaded from elsewhere, and no address holds a secret."""
+    if not url.startswith((f"{served.address}/", "file://")) or served.cookie.split("=")[1] in url:
+        complaints.append(url)
+
+
+def choose_file(page: Any, path: Path) -> str:
+    page.set_input_files("#file", str(path))
+    page.wait_for_url("**/variables")
+    page.wait_for_selector("table.variables")
+    return str(re.search("/p/([0-9a-f]{16})/", page.url)[1])  # type: ignore[index]
+
+
+def run_to_the_answer(page: Any) -> None:
+    page.click("#start")
+    page.wait_for_selector("#to-answer:not([hidden])")
+    page.click("#to-answer")
+    page.wait_for_selector("#report .verdict")
+
+
+def go_the_whole_line(page: Any, path: Path, seed: int, rules: list[str]) -> str:
+    """From the file to What would help."""
+    project = choose_file(page, path)
+    for key in KEYS:
+        page.check(f'tr[data-name="{key}"] .is-key')
+    page.fill("#population", "4,000")
+    page.click("text=Next: Rules")
+    for rule in rules:
+        page.fill("#new-rule", rule)
+        page.click("text=Add")
+        page.wait_for_selector(".rules .found:has-text('No record contradicts it')")
+    page.click("text=Next: Run")
+    page.fill("#seed", str(seed))
+    run_to_the_answer(page)
+    return project
+
+
+def compare(served: Served, project: str, wanted: Any) -> Path:
+    """The result is that of `assess`, to the bit."""
+    folder = served.entry.parent / "projects" / project / "runs" / "1" / "result"
+    found = keyhole.load(folder)
+    assert found.tau1 == wanted.tau1
+    assert found.tau2 == wanted.tau2
+    assert found.records.equals(wanted.records)
+    for name, values in wanted.draws.items():
+        assert np.array_equal(values, found.draws[name]), name
+    return folder
+
+
+def shell(page: Any) -> list[str]:
+    """The command that the screen shows, with our own keyhole."""
+    words = shlex.split(page.inner_text("#said-command"))
+    assert words[0] == "keyhole"
+    return [KEYHOLE, *words[1:]]
+
+
+def test_a_csv_from_the_file_to_the_report(browser: Any, served: Served, tmp_path: Path) -> None:
+    path = tmp_path / "survey.csv"
+    make_frame().write_csv(path)
+    complaints: list[str] = []
+    page = open_tab(browser, served, complaints)
+    project = go_the_whole_line(page, path, 3, RULES)
+    wanted = keyhole.assess(path, KEYS, population=4000, zeros=RULES, seed=3)
+    folder = compare(served, project, wanted)
+    # The answer is the report, safe first, internal on request.
+    assert page.inner_text(".verdict") in (folder / "report.html").read_text(encoding="utf-8")
+    assert page.locator("text=Riskiest rows").count() == 0
+    page.check("#internal")
+    page.wait_for_selector("text=Riskiest rows")
+    # What would help: the same numbers as what_if, and as the command that is shown.
+    page.click("text=Next: What would help")
+    page.wait_for_selector("#help:not([hidden])")
+    page.check('.key-card[aria-label="REGION"] >> text=Leave it out')
+    page.click('.key-card[aria-label="MARITAL"] summary')
+    for code in ("married", "widowed"):
+        page.check(f'.key-card[aria-label="MARITAL"] input[value="{code}"]')
+    page.click('.key-card[aria-label="MARITAL"] >> text=Merge the ticked')
+    changed = wanted.what_if(["REGION"], {"MARITAL": [["married", "widowed"]]})
+    page.wait_for_selector(f'#change tr[data-row=uniques] .after:text-is("{changed.sample_uniques}")')
+    found = served.ask(f"{project}/what-if", drop=["REGION"], merge={"MARITAL": [["married", "widowed"]]})
+    assert found["after"]["tau1"]["mean"] == changed.tau1.mean
+    assert found["after"]["tau2"]["interval"] == list(changed.tau2.interval)
+    printed = json.loads(subprocess.run([*shell(page), "--json"], capture_output=True, check=True).stdout)
+    assert printed["after"]["tau1"]["mean"] == changed.tau1.mean
+    # Take away.
+    page.click("text=Next: Take away")
+    for name, button in (
+        ("report.html", "Safe report"),
+        ("records.csv", "Risk of every record"),
+        ("rules.yaml", "Rules"),
+    ):
+        with page.expect_download() as download:
+            page.click(f".downloads >> text={button}")
+        assert download.value.suggested_filename == name
+        kept = folder.parents[2] / name if name == "rules.yaml" else folder / name
+        assert Path(download.value.path()).read_bytes() == kept.read_bytes()
+    with page.expect_download() as download:
+        page.click(".downloads >> text=Internal report")
+    assert "INTERNAL" in Path(download.value.path()).read_text(encoding="utf-8")
+    keyhole.load(folder)
+    # Back, a second tab, a reload: nothing is lost.
+    for address in (f"{served.address}/p/{project}/variables",):
+        other = page.context.new_page()
+        other.goto(address)
+        assert [key for key in KEYS if other.is_checked(f'tr[data-name="{key}"] .is-key')] == KEYS
+        assert other.input_value("#population") == "4,000"
+        other.goto(f"{served.address}/p/{project}/rules")
+        other.wait_for_selector("#rules li >> nth=1")
+        assert [other.locator("#rules input").nth(x).input_value() for x in (0, 1)] == RULES
+        other.goto(f"{served.address}/p/{project}/help")
+        other.wait_for_selector(f'#change tr[data-row=uniques] .after:text-is("{changed.sample_uniques}")')
+        assert other.is_checked('.key-card[aria-label="REGION"] >> text=Leave it out')
+        other.close()
+    page.goto(served.address)
+    assert "158 records" in page.inner_text(".list") or f"{len(make_frame())} records" in page.inner_text(".list")
+    assert complaints == []
+    page.context.close()
+
+
+def test_an_spss_file_has_its_labels_and_the_same_numbers(browser: Any, served: Served, tmp_path: Path) -> None:
+    frame = make_frame().drop("ID", "INCOME")
+    codes = {"single": 1.0, "married": 2.0, "widowed": 3.0}
+    work = {"none": 1.0, "part": 2.0, "full": 3.0, "other": 4.0}
+    frame = frame.with_columns(
+        pl.col("MARITAL").replace_strict(codes, return_dtype=pl.Float64),
+        pl.col("WORK").replace_strict(work, return_dtype=pl.Float64),
+    )
+    labels = {"MARITAL": {code: PAYLOADS[x] for x, code in enumerate(codes.values())}}
+    labels["WORK"] = {code: PAYLOADS[3 + x] for x, code in enumerate(work.values())}
+    path = tmp_path / "survey.sav"
+    pyreadstat.write_sav(frame, str(path), variable_value_labels=labels, column_labels={"AGE": PAYLOADS[1]})
+    complaints: list[str] = []
+    page = open_tab(browser, served, complaints)
+    project = go_the_whole_line(page, path, 4, [])
+    compare(served, project, keyhole.assess(path, KEYS, population=4000, seed=4))
+    for screen in SCREENS:
+        page.goto(f"{served.address}/p/{project}/{screen}")
+        page.wait_for_selector({"answer": "#report .verdict", "help": ".key-card"}.get(screen, "main"))
+        check_markup(page)
+    assert page.title() != "666"
+    assert complaints == []
+    page.context.close()
+
+
+ADDED = """() => {
+  const all = [...document.querySelectorAll("*")];
+  const names = "img, iframe, object, embed, style, b, i, x, link:not([href^='/static/'])";
+  const strange = one => one.name.startsWith("on") || one.name === "style"
+    || one.name === "href" && /^\\s*javascript:/.test(one.value);
+  return [...document.querySelectorAll(names)].map(found => found.outerHTML)
+    .concat(all.flatMap(found => [...found.attributes].filter(strange).map(one => one.name)))
+    .concat([...document.scripts].filter(one => !one.src && one.type !== "application/json").map(one => one.text));
+}"""
+
+
+def check_markup(page: Any) -> None:
+    """No element and no attribute that our templates do not write."""
+    assert page.evaluate(ADDED) == []
+
+
+def test_hostile_names_and_values_add_nothing_to_any_screen(browser: Any, served: Served, tmp_path: Path) -> None:
+    """In header, values, file name and rules; the run is a quick one."""
+    rows = 120
+    rng = np.random.default_rng(2)
+    names = [payload.replace("\u2028", "") for payload in PAYLOADS]
+    frame = pl.DataFrame({name: [names[k] for k in rng.integers(0, 4 + x % 5, rows)] for x, name in enumerate(names)})
+    path = tmp_path / "a<b>&'x.csv"
+    frame.write_csv(path)
+    complaints: list[str] = []
+    page = open_tab(browser, served, complaints)
+    project = choose_file(page, path)
+    check_markup(page)
+    for place in range(4):
+        page.locator(".is-key").nth(place).check()
+    page.fill("#population", "900")
+    page.click("text=Next: Rules")
+    page.fill("#new-rule", f"`{names[0]}` == '{names[1]}' and RGE == 1")
+    page.click("text=Add")
+    page.wait_for_selector(".rules .found.wrong")
+    check_markup(page)
+    page.click("text=Remove")
+    page.click("#suggest")
+    page.wait_for_selector("#looking:not(:text-is('Looking ...'))")
+    check_markup(page)
+    page.click("text=Next: Run")
+    page.check("#quick")
+    run_to_the_answer(page)
+    check_markup(page)
+    page.check("#internal")
+    page.wait_for_selector("text=Riskiest rows")
+    check_markup(page)
+    page.goto(f"{served.address}/p/{project}/help")
+    page.wait_for_selector(".key-card")
+    for summary in page.locator(".key-card summary").all():
+        summary.click()
+    check_markup(page)
+    page.goto(served.address)
+    check_markup(page)
+    assert complaints == []
+    assert "666" not in page.title()
+    page.context.close()
+
+
+def latest_project(served: Served) -> str:
+    """A project that has a result, of the tests before."""
+    for path in (served.entry.parent / "projects").iterdir():
+        if (path / "runs" / "1" / "result" / "manifest.json").exists() and (path / "rules.yaml").exists():
+            return path.name
+    raise AssertionError("no project has a result")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark"), (900, "light"), (1600, "dark")])
+def test_everybody_can_use_every_screen(browser: Any, served: Served, width: int, scheme: str) -> None:
+    """axe-core finds nothing against WCAG 2.1 AA, and nothing has to be scrolled sideways."""
+    if not AXE.exists() and not os.environ.get("CI"):
+        pytest.skip("no axe-core: scripts/axe")
+    project = latest_project(served)
+    page = open_tab(browser, served, [], bypass_csp=True, color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    for path in ("/", *(f"/p/{project}/{screen}" for screen in SCREENS)):
+        page.goto(f"{served.address}{path}")
+        wanted = {"answer": "#report .verdict", "help": ".key-card", "rules": "#rules .found"}
+        page.wait_for_selector(wanted.get(path.split("/")[-1], "main"))
+        page.wait_for_timeout(300)
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("options => axe.run(document, options)", STANDARD)
+        said = [(item["id"], node["html"][:160]) for item in found["violations"] for node in item["nodes"]]
+        assert said == [], path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    page.context.close()
+
+
+def test_the_keyboard_alone_is_enough(browser: Any, served: Served, tmp_path: Path) -> None:
+    path = tmp_path / "keys.csv"
+    make_frame().select("AGE", "SEX", "REGION").write_csv(path)
+    page = open_tab(browser, served, [])
+    choose_file(page, path)
+
+    def tab_to(wanted: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+                return
+        raise AssertionError(f"{wanted} cannot be reached")
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    tab_to('tr[data-name="AGE"] .is-key')
+    page.keyboard.press("Space")
+    tab_to('tr[data-name="SEX"] .is-key')
+    page.keyboard.press("Space")
+    tab_to("#population")
+    page.keyboard.type("4000")
+    tab_to(".onward a")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#new-rule")
+    tab_to("#new-rule")
+    page.keyboard.type("AGE = 1 and SEX = q")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".found.wrong")
+    assert "expected a category of 'SEX'" in page.inner_text(".found")
+    tab_to("#rules button, .add button")
+    page.locator("#rules button").focus()
+    page.keyboard.press("Enter")
+    tab_to(".onward a")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#start:not([disabled])")
+    tab_to("#quick")
+    page.keyboard.press("Space")
+    tab_to("#start")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#to-answer:not([hidden])")
+    page.context.close()
+
+
+def test_without_scripts_and_without_the_cookie_it_says_so(browser: Any, served: Served) -> None:
+    page = open_tab(browser, served, [], java_script_enabled=False)
+    assert "needs JavaScript" in page.inner_text("main")
+    page.context.close()
+    stranger = browser.new_context().new_page()
+    answer = stranger.goto(served.address)
+    assert answer.status == 401
+    assert "belongs to the person who started it" in stranger.inner_text("body")
+    stranger.context.close()
+
+
+def test_another_site_cannot_act_for_the_user(browser: Any, served: Served, tmp_path: Path) -> None:
+    """A page elsewhere, in the browser of somebody who has entered, posts and embeds: nothing is changed or shown."""
+    project = latest_project(served)
+    tried = tmp_path / "evil.html"
+    tried.write_text(
+        f"<iframe src='{served.address}/'></iframe><form method=post enctype='text/plain' target=f "
+        f"action='{served.address}/api/{project}/choices'><input name='{{\"keys\":[],\"x' value='\":1}}'></form>"
+        f"<iframe name=f></iframe><script>document.forms[0].submit();"
+        f"fetch('{served.address}/api/{project}/version', {{credentials: 'include'}})"
+        ".then(() => document.title = 'read')"
+        ".catch(() => document.title = 'refused')</script>",
+        encoding="utf-8",
+    )
+    page = open_tab(browser, served, [])
+    before = served.send("GET", f"/api/{project}/version")[2]
+    page.goto(tried.as_uri())
+    page.wait_for_timeout(800)
+    assert page.title() == "refused"
+    assert served.send("GET", f"/api/{project}/version")[2] == before
+    page.context.close()

@@ -1,0 +1,157 @@
+"""What the page counts without a fit: the same as `assess`, at once, and nothing that a name or label can upset."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyreadstat
+import pytest
+
+import keyhole
+from keyhole.app.choices import Choices
+from keyhole.app.columns import count_alone, describe_variables, open_columns
+from keyhole.app.desk import Desk, reply
+from keyhole.app.home import Project
+from keyhole.app.screens import rules_text
+from keyhole.data import count_records, read_microdata
+from keyhole.errors import KeyholeError
+
+
+def make_frame(rng: np.random.Generator, rows: int = 240) -> pl.DataFrame:
+    sex = rng.choice(["f", "m", ""], rows, p=[0.5, 0.45, 0.05])
+    return pl.DataFrame(
+        {
+            "AGE": rng.integers(0, 90, rows),
+            "SEX": [None if one == "" else one for one in sex],
+            "WORK": rng.choice(["none", "part time", "full time", "NA"], rows),
+            "ID": [f"person {x}" for x in range(rows)],
+            "INCOME": rng.normal(3e4, 9e3, rows).round(2),
+            "ONE": ["same"] * rows,
+        }
+    )
+
+
+@pytest.fixture
+def path(rng: np.random.Generator, tmp_path: Path) -> str:
+    make_frame(rng).write_csv(tmp_path / "survey.csv")
+    return str(tmp_path / "survey.csv")
+
+
+@pytest.mark.parametrize("missing", ["category", "drop", "model"])
+@pytest.mark.parametrize("bands", [{}, {"AGE": "5y"}, {"AGE": "0,15,30,45,60"}])
+def test_those_alone_are_those_that_assess_finds(path: str, missing: Any, bands: dict[str, str]) -> None:
+    _, columns = open_columns(path)
+    keys = ["AGE", "SEX", "WORK"]
+    options = keyhole.data.SourceOptions(bands=bands or None)  # type: ignore[attr-defined]
+    wanted = read_microdata(path, keys, missing=missing, options=options)
+    found = columns.make_microdata(keys, bands, missing)
+    assert found.variables == wanted.variables
+    assert [one.ordered for one in found.variables] == [one.ordered for one in wanted.variables]
+    assert np.array_equal(found.codes, wanted.codes)
+    assert np.array_equal(found.row_used, wanted.row_used)
+    alone = len(count_records(wanted.cells, wanted.cell).unique_record)
+    assert columns.count_alone(keys, bands, missing) == (alone, wanted.records)
+
+
+def test_counts_agree_with_counting_by_hand(rng: np.random.Generator) -> None:
+    for sizes in ([2], [3, 4, 2], [500, 400, 300, 200, 100, 90, 80, 70], [2**15] * 6):
+        columns = [rng.integers(0, size, 400).astype(np.int32) for size in sizes]
+        columns[0] = columns[0] % 3
+        by_hand = sum(count == 1 for count in Counter(zip(*columns, strict=True)).values())
+        assert count_alone(columns, sizes, 400) == (by_hand, 400)
+    assert count_alone([], [], 5) == (0, 5)
+    assert count_alone([], [], 1) == (1, 1)
+
+
+def test_a_click_is_answered_at_once_on_a_large_file(rng: np.random.Generator) -> None:
+    """Four million records are a file of about 200 MB."""
+    sizes = (90, 2, 6, 10, 50, 8, 5, 20)
+    columns = [rng.integers(0, size, 4_000_000).astype(np.int16) for size in sizes]
+    started = time.process_time()
+    count_alone(columns, sizes, len(columns[0]))
+    assert time.process_time() - started < 0.9  # 0.3 on a processor of today that has nothing else to do
+
+
+def test_what_cannot_be_a_key_is_named_with_the_reason(path: str) -> None:
+    desk = Desk()
+    answer = reply(desk, {"id": 1, "do": "alone", "with": {
+        "path": path, "keys": ["AGE", "ID", "INCOME", "NOTHING"], "bands": {"AGE": "x"}, "missing": "category",
+    }})["answer"]  # fmt: skip
+    assert set(answer["refused"]) == {"AGE", "ID", "INCOME", "NOTHING"}
+    assert answer["alone"] == 0
+    assert "person" not in str(answer)
+    found = describe_variables(*open_columns(path))
+    bars = {one["name"]: one["bars"] for one in found["variables"]}
+    assert dict(map(tuple, bars["SEX"])) == {
+        "f": bars["SEX"][0][1],
+        "m": bars["SEX"][1][1],
+        "(blank)": bars["SEX"][2][1],
+    }
+    assert sum(count for _, count in bars["SEX"]) == 240
+    assert bars["ID"] == bars["INCOME"] == bars["ONE"] == []
+
+
+def ask(desk: Desk, what: str, **given: Any) -> Any:
+    found = reply(desk, {"id": 1, "do": what, "with": given})
+    if "error" in found:
+        raise KeyholeError(found["error"])
+    return found["answer"]
+
+
+def test_rules_are_checked_as_by_the_command(path: str) -> None:
+    keys, bands = ["AGE", "SEX", "WORK"], {"AGE": "15y"}
+    rules: list[Any] = ["AGE == '0-14' and WORK != none", "SEX == f and WORK == none", {"SEX": ["m"], "AGE": ["75-89"]}]
+    desk = Desk()
+    found = ask(desk, "rules", path=path, keys=keys, bands=bands, missing="category", rules=[*rules, "RGE == 1", "("])
+    wanted = keyhole.zeros.check(rules, path, keys, bands=bands)
+    for shown, check in zip(found["rules"], wanted.rules, strict=False):
+        assert f"{check.cells:,} combination" in shown["removes"]
+        assert shown["contradicted"] == len(check.rows)
+        assert shown["rows"] == check.rows[:20].tolist()
+    assert found["whole"]["share"] == wanted.zeros.share
+    assert found["whole"]["contradicted"] == len(wanted.rows)
+    assert ["error" in one for one in found["rules"]] == [False] * 3 + [True] * 2
+    assert "RGE" in found["rules"][3]["error"]
+
+
+def test_accepted_suggestions_are_rules(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"A": [str(x % 3) for x in range(540)], "B": ["x", "y", "y"] * 180, "C": ["p", "q"] * 270})
+    frame.write_csv(tmp_path / "a.csv")
+    given = {"path": str(tmp_path / "a.csv"), "keys": ["A", "B"], "bands": {}, "missing": "category"}
+    desk = Desk()
+    items = ask(desk, "suggest", **given, population=9000)["items"]
+    assert items
+    checked = ask(desk, "rules", **given, rules=[item["rule"] for item in items])
+    assert all("error" not in one and one["contradicted"] == 0 for one in checked["rules"])
+    assert [one["words"] for one in checked["rules"]] == [item["words"] for item in items]
+    rules = [{"rule": item["rule"], "words": item["words"]} for item in items]
+    project = Project(tmp_path, "a.csv", given["path"], 0.0, 1, Choices().change({"rules": rules}))
+    (tmp_path / "rules.yaml").write_text(rules_text(project), encoding="utf-8")
+    again = keyhole.zeros.check(tmp_path / "rules.yaml", given["path"], ["A", "B"])
+    assert again.zeros.share == checked["whole"]["share"]
+
+
+def test_labels_of_a_statistical_file_are_shown(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"SEX": [1.0, 2.0, 1.0, 2.0] * 9, "AGE": [float(x % 6) for x in range(36)]})
+    labels = {"SEX": {1.0: "<b>men</b>", 2.0: "women & girls"}}
+    pyreadstat.write_sav(frame, str(tmp_path / "a.sav"), variable_value_labels=labels, column_labels={"SEX": "Sex?"})
+    found = describe_variables(*open_columns(str(tmp_path / "a.sav")))
+    sex = found["variables"][0]
+    assert sex["title"] == "Sex?"
+    assert sex["bars"] == [["<b>men</b>", 18], ["women & girls", 18]]
+
+
+def test_other_errors_than_ours_are_not_quoted(path: str) -> None:
+    for question in (
+        {"do": "alone", "with": {"keys": [object()]}},
+        {"do": "main", "with": {}},
+        {"do": "read", "with": {"path": 5, "out": ""}},
+    ):
+        found = reply(Desk(), {"id": 3, **question})
+        assert found["id"] == 3
+        assert "object" not in found["error"]
+    json.dumps(found)

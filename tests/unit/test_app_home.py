@@ -1,0 +1,171 @@
+"""Projects, uploads and what is removed when."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from keyhole.app.choices import Choices, make_options
+from keyhole.app.home import choose_ending, open_home, show_name
+from keyhole.errors import KeyholeError, OutputError, SettingsError
+from tests.unit.asgi import open_page
+
+HOSTILE_NAMES = [
+    "../../etc/passwd", "..%2F..%2Fx", "/etc/passwd", "C:\\Windows\\x.csv", "a/../../b.sav", "\x00.csv", "con.csv",
+    "x" * 5000 + ".csv", ".bashrc", "~/.ssh/id", "a\r\nSet-Cookie: x=1", "<img src=x onerror=alert(1)>.csv", "", ".",
+    "..", "name.parquet/../../x", "\u202egnp.exe", "data.csv.sh", "project.json", "runs",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_the_name_of_an_upload_is_never_a_path(tmp_path: Path, name: str) -> None:
+    with open_page(tmp_path / "home") as opened:
+        before = set(tmp_path.rglob("*"))
+        sent = "".join(letter if " " < letter < "\x7f" else "%00" for letter in name)
+        answer = opened.put([b"A,B\n1,2\n"], sent)
+        assert answer.status == 200
+        project = opened.page.home.read(json.loads(answer.body)["project"])
+        assert project is not None
+        made = set(tmp_path.rglob("*")) - before
+        assert all(path == project.folder or path.parent == project.folder for path in made)
+        assert {path.name.split(".")[0] for path in made - {project.folder}} == {"data", "project"}
+        assert Path(project.file).stat().st_mode & 0o777 == 0o600
+        shown = opened.get(f"/p/{project.identifier}/variables").body.decode()
+        assert "<img" not in shown
+
+
+def test_endings_come_from_a_list() -> None:
+    assert choose_ending("Survey.SAV") == ".sav"
+    assert choose_ending("a.b.csv.gz") == ".csv.gz"
+    assert choose_ending("a.sav.gz") == ".csv"
+    assert choose_ending("a.sh") == choose_ending("a") == choose_ending("a.csv/../x") == ".csv"
+    assert show_name("a\u202eb\n.csv") == "a\ufffdb .csv"
+
+
+def test_uploads_within_the_limit_are_whole_and_others_leave_nothing(tmp_path: Path) -> None:
+    with open_page(tmp_path / "home", limit=10_000) as opened:
+        home = opened.page.home
+        answer = opened.put([b"x" * 4_000, b"y" * 6_000])
+        project = home.read(json.loads(answer.body)["project"])
+        assert project is not None
+        assert Path(project.file).read_bytes() == b"x" * 4_000 + b"y" * 6_000
+        # Announced: refused before anything is read. Not announced, or wrongly: as soon as it is too much.
+        assert opened.put([b"z" * 10_001], "a", ("content-length", "10001")).read == 0
+        assert opened.put([b"z" * 10_001], "a", ("content-length", "10001")).status == 413
+        for more in ([], [("content-length", "5")], [("content-length", "x")]):
+            answer = opened.put([b"z" * 6_000] * 9, "a", *more)
+            assert answer.status == 413
+            assert answer.read <= 12_000
+        assert list(home.incoming.iterdir()) == []
+        assert len(home.list()) == 1
+
+
+def test_at_most_four_uploads_at_once(tmp_path: Path) -> None:
+    with open_page(tmp_path / "home") as opened:
+        opened.page.uploads.now = 4
+        assert opened.put([b"a"]).status == 429
+        opened.page.uploads.now = 3
+        assert opened.put([b"a"]).status == 200
+        assert opened.page.uploads.now == 3
+
+
+def test_what_is_left_behind_is_swept_and_what_is_kept_stays(tmp_path: Path) -> None:
+    data = tmp_path / "survey.csv"
+    data.write_text("A,B\n1,2\n", encoding="utf-8")
+    with open_home(tmp_path / "home") as home:
+        kept = home.open(data)
+        assert home.open(data) == kept
+        passing = home.make("b.csv", str(data)).change({"temporary": True})
+        (home.incoming / "half").write_text("x", encoding="utf-8")
+        (home.projects / "not-a-project").mkdir()
+        assert {project.identifier for project in home.list()} == {kept.identifier, passing.identifier}
+    assert [path.name for path in (tmp_path / "home" / "projects").iterdir()] == [kept.identifier]
+    assert list((tmp_path / "home" / "incoming").iterdir()) == []
+    assert data.exists()
+    # After a kill the next start does it.
+    (tmp_path / "home" / "incoming" / "half").write_text("x", encoding="utf-8")
+    with open_home(tmp_path / "home") as home:
+        assert list(home.incoming.iterdir()) == []
+        found = home.read(kept.identifier)
+        assert found == kept
+        home.remove(kept)
+        assert home.read(kept.identifier) is None
+    assert data.exists()
+
+
+def test_folders_are_private_and_held_by_one_server(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with open_home(tmp_path / "home") as home:
+            home.make("a.csv", "a.csv").start_run({"keys": ["A"]}, "[]")
+            for path in [home.folder, *home.folder.rglob("*")]:
+                assert path.stat().st_mode & 0o077 == 0, path
+            with pytest.raises(OutputError, match="running already"), open_home(tmp_path / "home"):
+                pass
+    finally:
+        os.umask(before)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o755)
+    with pytest.raises(OutputError, match="not private"), open_home(tmp_path / "open"):
+        pass
+
+
+@pytest.mark.parametrize("identifier", ["", "..", "../x", "x" * 16, "0" * 15, "0" * 17, "0" * 16 + "\n", "A" * 16])
+def test_only_identifiers_are_looked_up(tmp_path: Path, identifier: str) -> None:
+    with open_home(tmp_path / "home") as home:
+        assert home.read(identifier) is None
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"name": 1}', "\x00"])
+def test_a_damaged_project_is_no_project(tmp_path: Path, damage: str) -> None:
+    with open_home(tmp_path / "home") as home:
+        project = home.make("a.csv", "a.csv")
+        (project.folder / "project.json").write_text(damage, encoding="utf-8")
+        assert home.list() == []
+
+
+def test_choices_that_do_not_exist_are_refused() -> None:
+    for wrong in ({"keys": "A"}, {"nothing": 1}, {"seed": -1}, {"size": "x"}, {"rules": [{"rule": 5}]}, {"seed": True}):
+        with pytest.raises(SettingsError):
+            Choices().change(wrong)
+    with pytest.raises(SettingsError):
+        Choices().change({"rules": [{"rule": "x" * 10**6}]})
+
+
+def test_options_follow_from_choices() -> None:
+    chosen = Choices().change({"keys": ["A", "B"], "population": "20,293", "bands": {"A": "5y", "C": "2y", "B": " "}})
+    assert make_options(chosen) == {"keys": ["A", "B"], "population": 20293, "bands": {"A": "5y"}}
+    more = chosen.change({"size": "weight", "weight": "W", "household": "H", "strata": ["R"], "seed": 7, "quick": True})
+    wanted = {"keys": ["A", "B"], "weight": "W", "household": "H", "strata": ["R"], "bands": {"A": "5y"}}
+    assert make_options(more) == {**wanted, "seed": 7, "quick": True}
+    assert make_options(chosen.change({"size": "fraction", "fraction": "5%"}))["fraction"] == 0.05
+    assert "time_limit" not in make_options(chosen.change({"time_limit": "600s"}))
+    for changes in (
+        {"keys": []},
+        {"population": ""},
+        {"population": "many"},
+        {"size": "weight"},
+        {"time_limit": "soon"},
+    ):
+        with pytest.raises(KeyholeError):
+            make_options(chosen.change(changes))
+
+
+def test_a_change_is_kept_and_counted(tmp_path: Path) -> None:
+    with open_page(tmp_path / "home") as opened:
+        project = opened.page.home.make("a.csv", "a.csv")
+        where = f"/api/{project.identifier}"
+        answer = opened.post(f"{where}/choices", json.dumps({"keys": ["A"], "population": "900"}))
+        assert json.loads(answer.body)["version"] == 2
+        assert opened.page.home.read(project.identifier).choices.keys == ["A"]  # type: ignore[union-attr]
+        assert json.loads(opened.get(f"{where}/version").body) == {"version": 2, "run": "none"}
+        assert opened.post(f"{where}/choices", '{"keys": 5}').status == 422
+        assert opened.post(f"{where}/choices", "[" * 3_000_000).status == 413
+        assert opened.post(f"{where}/choices", "{").status == 400
+        assert json.loads(opened.get(f"{where}/version").body)["version"] == 2
+        started = time.process_time()
+        for _ in range(20):
+            opened.get(f"/p/{project.identifier}/run")
+        assert time.process_time() - started < 20 * 0.3
