@@ -104,6 +104,7 @@ class Children:
         self.fits: dict[Path, tuple[Process, asyncio.Task[None]]] = {}
         self.stopped: set[Path] = set()
         self.lock = asyncio.Lock()
+        self.sweeping: asyncio.Task[None] | None = None
 
     async def ask(self, project: Project, what: str, **given: Any) -> Any:
         """Ask the desk of a project, which is opened if need be; one that has died is replaced once."""
@@ -117,15 +118,24 @@ class Children:
             desk = self.desks.get(identifier)
             if desk is None or not desk.alive:
                 desk = self.desks[identifier] = Desk(await start("desk", answers=True))
-            await self._close_others(identifier)
+            await self._close_idle(MOST_DESKS - 1, identifier)
+            if self.sweeping is None:
+                self.sweeping = asyncio.create_task(self._sweep())
         return desk
 
-    async def _close_others(self, kept: str) -> None:
-        """Close the desks that nobody waits for, when there are many or they were not used for long."""
+    async def _close_idle(self, most: int, kept: str = "") -> None:
+        """Close the desks that nobody waits for and that were not used for long, or are more than so many."""
         idle = sorted((desk.used, name) for name, desk in self.desks.items() if name != kept and not desk.waiting)
         for place, (used, name) in enumerate(reversed(idle)):
-            if place >= MOST_DESKS - 1 or time.monotonic() - used > IDLE_SECONDS:
+            if place >= most or time.monotonic() - used > IDLE_SECONDS:
                 await self.desks.pop(name).close()
+
+    async def _sweep(self) -> None:
+        """Give back the memory of desks that are not used."""
+        while True:
+            await asyncio.sleep(IDLE_SECONDS / 10)
+            async with self.lock:
+                await self._close_idle(MOST_DESKS)
 
     async def close_desk(self, identifier: str) -> None:
         """Close the desk of a project, if it has one."""
@@ -174,6 +184,8 @@ class Children:
 
     async def close(self) -> None:
         """End all of them; runs keep their work."""
+        if self.sweeping is not None:
+            self.sweeping.cancel()
         await asyncio.gather(*(self.stop_fit(Run(folder), LEAVE_SECONDS) for folder in list(self.fits)))
         for name in list(self.desks):
             await self.close_desk(name)

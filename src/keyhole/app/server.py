@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,7 +67,8 @@ def serve(file: Path | None, port: int, browser: bool, show: Callable[[str], obj
         try:
             show(f"{door.address}\nTo enter, open {door.entry} in a browser. Ctrl-C ends keyhole; runs can be resumed.")
             if browser:
-                webbrowser.open(door.entry.as_uri())
+                # In a thread, because a browser in the terminal would keep us.
+                threading.Thread(target=webbrowser.open, args=(door.entry.as_uri(),), daemon=True).start()
             page = Page(home, Uploads(home.incoming, limit))
             app = make_routes(page)
             app.add_exception_handler(Exception, refuse_unexpected)
