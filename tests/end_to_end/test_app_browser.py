@@ -79,6 +79,7 @@ def open_tab(browser: Any, served: Served, complaints: list[str], **options: Any
     page.on("request", lambda request: check_request(request.url, served, complaints))
     page.goto(served.entry.as_uri())
     page.wait_for_selector(".brand")
+    page.wait_for_load_state("load")
     assert page.url.startswith(served.address)
     return page
 

@@ -42,6 +42,7 @@ function fail(text) {
 }
 
 field.addEventListener("change", () => field.files.length && send(field.files[0]));
+if (field.files.length) send(field.files[0]);  // chosen before this script was there
 drop.addEventListener("dragover", (event) => {
   event.preventDefault();
   drop.classList.add("over");

@@ -1,0 +1,76 @@
+"""The pictures of the page: the screens of a run on the survey of README.md, taken in Chromium.
+
+python scripts/pages.py DOCS survey.csv        needs keyhole[app], playwright and Chromium
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+KEYS = ("age", "gender", "married", "selfemp", "family", "region", "ethnicity", "education")
+WIDTH = 1200
+
+
+def take(page: Any, path: Path, height: int) -> None:
+    """Take a picture of the top of a page."""
+    page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
+    page.set_viewport_size({"width": WIDTH, "height": height})
+    page.wait_for_timeout(600)
+    page.screenshot(path=str(path))
+
+
+def go(page: Any, docs: Path, survey: Path, entry: Path) -> None:
+    """Go the line and take three pictures."""
+    page.goto(entry.as_uri())
+    page.wait_for_selector("#file")
+    page.wait_for_load_state("load")
+    page.set_input_files("#file", str(survey))
+    page.wait_for_url("**/variables")
+    page.wait_for_selector("table.variables")
+    for key in KEYS[:-1]:
+        page.check(f'tr[data-name="{key}"] .is-key')
+    page.wait_for_timeout(3_000)
+    take(page, docs / "page-variables.png", 980)
+    page.check(f'tr[data-name="{KEYS[-1]}"] .is-key')
+    page.fill("#population", "8,802")
+    page.wait_for_timeout(1_000)
+    page.click(".onward a")
+    page.wait_for_url("**/rules")
+    page.click(".onward a")
+    page.wait_for_url("**/run")
+    page.click("#start")
+    page.wait_for_selector("#to-answer:not([hidden])", timeout=600_000)
+    take(page, docs / "page-run.png", 760)
+    page.click("#to-answer")
+    page.wait_for_selector("#report .verdict", timeout=60_000)
+    take(page, docs / "page-answer.png", 900)
+    page.click(".onward a")
+    page.wait_for_url("**/help")
+    page.wait_for_selector(".key-card", timeout=60_000)
+    page.check('.key-card[aria-label="region"] >> text=Leave it out')
+    page.wait_for_timeout(4_000)
+    take(page, docs / "page-help.png", 820)
+
+
+if __name__ == "__main__":
+    docs, survey = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "KEYHOLE_STATE": f"{folder}/state"}
+        keyhole = Path(sys.executable).with_name("keyhole")
+        command = [keyhole, "app", "--no-browser"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+            assert server.stdout is not None
+            found = re.search(r"open (.+\.html) in a browser", server.stdout.readline() + server.stdout.readline())
+            assert found is not None
+            with sync_playwright() as running:
+                path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+                browser = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+                go(browser.new_page(viewport={"width": WIDTH, "height": 900}), docs, survey, Path(found[1]))
+                browser.close()
+            server.terminate()
