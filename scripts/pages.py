@@ -3,6 +3,7 @@
 python scripts/pages.py DOCS survey.csv        needs keyhole[app], playwright and Chromium
 """
 
+import io
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 KEYS = ("age", "gender", "married", "selfemp", "family", "region", "ethnicity", "education")
@@ -22,7 +24,8 @@ def take(page: Any, path: Path, height: int) -> None:
     page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
     page.set_viewport_size({"width": WIDTH, "height": height})
     page.wait_for_timeout(600)
-    page.screenshot(path=str(path))
+    # A palette is enough for a page, and a third of the size.
+    Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 def go(page: Any, docs: Path, survey: Path, entry: Path) -> None:
@@ -46,16 +49,15 @@ def go(page: Any, docs: Path, survey: Path, entry: Path) -> None:
     page.wait_for_url("**/run")
     page.click("#start")
     page.wait_for_selector("#to-answer:not([hidden])", timeout=600_000)
-    take(page, docs / "page-run.png", 760)
+    take(page, docs / "page-run.png", 860)
     page.click("#to-answer")
     page.wait_for_selector("#report .verdict", timeout=60_000)
-    take(page, docs / "page-answer.png", 900)
     page.click(".onward a")
     page.wait_for_url("**/help")
     page.wait_for_selector(".key-card", timeout=60_000)
     page.check('.key-card[aria-label="region"] >> text=Leave it out')
     page.wait_for_timeout(4_000)
-    take(page, docs / "page-help.png", 820)
+    take(page, docs / "page-help.png", 760)
 
 
 if __name__ == "__main__":

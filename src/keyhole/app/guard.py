@@ -60,7 +60,8 @@ ENTRY_PAGE = """\
 ENTERED_PAGE = """\
 <!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={first}"><title>keyhole</title></head>
+<head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={first}"><title>keyhole</title>
+<link rel="icon" href="/static/icon.svg" type="image/svg+xml"></head>
 <body><p><a href="{first}">Go on to keyhole</a></p></body>
 </html>
 """

@@ -96,8 +96,12 @@ function card(key) {
   const find_ = (selector) => body.querySelector(selector);
   const [first, end] = key.ordered;
   if (end - first > 3) {
-    const shown = make("output", {}, "1");
-    const slider = make("input", { type: "range", min: 1, max: Math.min(20, Math.ceil((end - first) / 2)), value: 1, "aria-label": `${key.name}: neighbours merged together`, oninput: () => {
+    const most = Math.min(20, Math.ceil((end - first) / 2));
+    // After a reload the slider stands where it was left.
+    const same = (size) => JSON.stringify(neighbours(key, size)) === JSON.stringify(merge[key.name] ?? []);
+    const left = Array.from({ length: most }, (_, x) => x + 1).find(same) ?? 1;
+    const shown = make("output", {}, String(left));
+    const slider = make("input", { type: "range", min: 1, max: most, value: left, "aria-label": `${key.name}: neighbours merged together`, oninput: () => {
       shown.textContent = slider.value;
       set(neighbours(key, Number(slider.value)));
     } });
