@@ -78,6 +78,8 @@ def open_tab(browser: Any, served: Served, complaints: list[str], **options: Any
     page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
     page.on("request", lambda request: check_request(request.url, served, complaints))
     page.goto(served.entry.as_uri())
+    if options.get("java_script_enabled") is False:
+        page.click("button")
     page.wait_for_selector(".brand")
     page.wait_for_load_state("load")
     assert page.url.startswith(served.address)
