@@ -68,12 +68,11 @@ class Desk:
         from keyhole.zeros import check_zeros, read_zeros
 
         data = self.find_columns(path).make_microdata(keys, bands, missing)
-        ignored = {variable.name: variable for variable in data.ignored_variables}
         found: list[Answer] = []
         readable: list[tuple[int, Any]] = []
         for place, rule in enumerate(rules):
             try:
-                read_zeros([rule], data.variables, ignored)
+                read_zeros([rule], data.variables, data.ignored_variables)
             except RulesError as error:
                 found.append({"error": str(error).replace("`zeros`, line 1", "Rule").replace("`zeros`", "Rule")})
             else:
@@ -81,7 +80,7 @@ class Desk:
                 readable.append((place, rule))
         whole: Answer = {"share": 0.0, "text": "No combination is excluded."}
         if readable:
-            zeros = read_zeros([rule for _, rule in readable], data.variables, ignored)
+            zeros = read_zeros([rule for _, rule in readable], data.variables, data.ignored_variables)
             checks, rows = check_zeros(zeros, data)
             for (place, _), check in zip(readable, checks, strict=True):
                 found[place] = {
