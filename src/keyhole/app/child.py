@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import KeyholeError
+from keyhole.words import as_flags
 
 PATIENCE_SECONDS = 5.0
 """How long a run may take to keep its work when the server is gone."""
@@ -39,7 +40,7 @@ def write_quickly(content: Mapping[str, Any], path: Path) -> None:
 def explain(error: BaseException) -> str:
     """Return what the page shows of an error. The words of any other error than ours could quote values of the data."""
     if isinstance(error, KeyholeError):
-        return str(error)
+        return as_flags(str(error))
     if isinstance(error, MemoryError):
         return "There is not enough memory for this: use fewer keys, or a larger machine."
     return f"This failed unexpectedly ({type(error).__name__}). Try it on the command line, which is shown below."

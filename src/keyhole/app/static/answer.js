@@ -1,4 +1,4 @@
-import { ask, complain, find, keep } from "./common.js";
+import { ask, explain, find, keep } from "./common.js";
 
 const box = find("internal");
 
@@ -14,7 +14,7 @@ async function show() {
     document.querySelector(".view").classList.toggle("owner", internal);
     for (const place of document.querySelectorAll("#report .scroll")) place.tabIndex = 0;
   } catch (error) {
-    complain(error.message);
+    explain(error);
     find("report").replaceChildren();
   }
 }

@@ -38,6 +38,11 @@ export function complain(text) {
   if (text) place.scrollIntoView({ block: "nearest" });
 }
 
+/** Show an error, unless it only says that nobody waits for the answer any more. */
+export function explain(error) {
+  if (error.name !== "AbortError") complain(error.message);
+}
+
 /** Ask the server; an error has the words to show. */
 export async function ask(path, body, method = "POST", signal = undefined) {
   let response;
@@ -52,7 +57,11 @@ export async function ask(path, body, method = "POST", signal = undefined) {
     if (error.name === "AbortError") throw error;
     throw new Error("keyhole does not answer: it has ended. Start it again with: keyhole app");
   }
-  const found = await response.json().catch(() => ({}));
+  const found = await response.json().catch((error) => {
+    // The rest of an answer is missing when one leaves the screen: nobody waits for it.
+    if (response.ok) throw new DOMException(error.message, "AbortError");
+    return {};
+  });
   if (!response.ok) throw new Error(found.error ?? "keyhole could not answer: open the page again from its file.");
   return found;
 }
@@ -66,7 +75,7 @@ export function keep(changes) {
       say(found.said);
       complain("");
     })
-    .catch((error) => complain(error.message));
+    .catch((error) => explain(error));
   return keeping;
 }
 

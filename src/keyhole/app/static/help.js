@@ -1,4 +1,4 @@
-import { ask, complain, draw, find, keep, make, settle, whole } from "./common.js";
+import { ask, complain, draw, explain, find, keep, make, settle, whole } from "./common.js";
 
 const kept = JSON.parse(find("kept")?.textContent ?? "{}");
 let drop = kept.drop ?? [];
@@ -13,7 +13,7 @@ const ask_ = settle(async () => {
     showChange(await ask("what-if", { drop, merge }, "POST", asking.signal));
     complain("");
   } catch (error) {
-    if (error.name !== "AbortError") complain(error.message);
+    explain(error);
   }
 }, 150);
 
@@ -135,7 +135,7 @@ async function open() {
     if (drop.length || Object.values(merge).some((groups) => groups.length)) ask_();
   } catch (error) {
     find("waiting").hidden = true;
-    complain(error.message);
+    explain(error);
   }
 }
 

@@ -1,4 +1,4 @@
-import { ask, complain, find, keep, make, settle } from "./common.js";
+import { ask, complain, explain, find, keep, make, settle } from "./common.js";
 
 const kept = JSON.parse(find("kept")?.textContent ?? "{}");
 const list = find("rules");
@@ -51,7 +51,7 @@ const check = settle(async () => {
     find("contradictions").hidden = !found.whole.contradicted;
     complain("");
   } catch (error) {
-    complain(error.message);
+    explain(error);
   }
 }, 150);
 
@@ -85,7 +85,7 @@ async function suggest() {
     find("suggestions").replaceChildren(...found.items.map(offer));
   } catch (error) {
     find("looking").textContent = "";
-    complain(error.message);
+    explain(error);
   }
   find("suggest").disabled = false;
 }

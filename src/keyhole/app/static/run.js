@@ -1,4 +1,4 @@
-import { ask, complain, draw, find, keep, make, whole } from "./common.js";
+import { ask, complain, draw, explain, find, keep, make, whole } from "./common.js";
 
 const STATES = {
   running: "Running. You can close this page; the run goes on.",
@@ -122,7 +122,7 @@ async function begin(body) {
     if (find("changed")) find("changed").hidden = true;
     follow();
   } catch (error) {
-    complain(error.message);
+    explain(error);
   }
 }
 
@@ -132,7 +132,7 @@ find("start").addEventListener("click", () => begin({}));
 find("resume").addEventListener("click", () => begin({ resume: true, time_limit: settings().time_limit }));
 find("stop").addEventListener("click", async () => {
   find("state").textContent = "Stopping ...";
-  await ask("stop").catch((error) => complain(error.message));
+  await ask("stop").catch((error) => explain(error));
   follow();
 });
 follow();

@@ -1,4 +1,4 @@
-import { ask, complain, find, keep, settle, whole } from "./common.js";
+import { ask, explain, find, keep, settle, whole } from "./common.js";
 
 const form = find("variables");
 const rows = [...document.querySelectorAll("table.variables tbody tr")];
@@ -48,7 +48,7 @@ async function count() {
       row.querySelector("[data-cost]").textContent = `${whole(other.alone)} (${sign}${whole(Math.abs(change))})`;
     }
   } catch (error) {
-    if (error.name !== "AbortError") complain(error.message);
+    explain(error);
   }
 }
 
@@ -90,6 +90,6 @@ if (form) {
 } else {
   ask("read").then(() => location.reload()).catch((error) => {
     find("reading").hidden = true;
-    complain(error.message);
+    explain(error);
   });
 }
