@@ -166,6 +166,7 @@ def test_a_csv_from_the_file_to_the_report(browser: Any, served: Served, tmp_pat
     go_on(page, "help")
     page.wait_for_selector("#help:not([hidden])")
     page.check('.key-card[aria-label="REGION"] >> text=Leave it out')
+    assert page.locator(".key-card >> text=Best single step").count() == len(KEYS)
     page.click('.key-card[aria-label="MARITAL"] summary')
     for code in ("married", "widowed"):
         page.check(f'.key-card[aria-label="MARITAL"] input[value="{code}"]')
@@ -279,7 +280,11 @@ def test_hostile_names_and_values_add_nothing_to_any_screen(browser: Any, served
     check_markup(page)
     go_on(page, "run")
     page.check("#quick")
+    page.click("text=Limits to judge the result by")
+    page.check('.policy[value="ema-0070"]')
+    page.fill("#limits", "tau1.upper=900")
     run_to_the_answer(page)
+    assert page.locator(".policies li").count() == 2
     check_markup(page)
     page.check("#internal")
     page.wait_for_selector("text=Riskiest rows")

@@ -141,6 +141,8 @@ def test_options_follow_from_choices() -> None:
     wanted = {"keys": ["A", "B"], "weight": "W", "household": "H", "strata": ["R"], "bands": {"A": "5y"}}
     assert make_options(more) == {**wanted, "seed": 7, "quick": True}
     assert make_options(chosen.change({"size": "fraction", "fraction": "5%"}))["fraction"] == 0.05
+    judged = make_options(chosen.change({"policies": ["ema-0070"], "limits": "tau1.upper=5,all.max=0.1 tau2=9"}))
+    assert judged["policy"] == ["ema-0070", "tau1.upper=5", "all.max=0.1", "tau2=9"]
     assert "time_limit" not in make_options(chosen.change({"time_limit": "600s"}))
     for changes in (
         {"keys": []},

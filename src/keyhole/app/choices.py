@@ -29,6 +29,7 @@ class Choices(BaseModel):
     """Everything chosen for one file; a change makes a new value.
 
     size: how the size of the population is given; population, fraction: as typed.
+    policies, limits: what the result is judged by, shipped policies by name and own limits as typed.
     declined: the words of suggestions that were rejected; drop, merge: of What would help.
     temporary: whether file and results are removed when keyhole ends.
     """
@@ -50,6 +51,8 @@ class Choices(BaseModel):
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     time_limit: str = Field(default="10m", max_length=20)
     quick: bool = False
+    policies: list[str] = Field(default_factory=list, max_length=50)
+    limits: str = Field(default="", max_length=1_000)
     drop: list[Name] = Field(default_factory=list, max_length=MOST)
     merge: dict[Name, list[Codes]] = Field(default_factory=dict, max_length=MOST)
     internal: bool = False
@@ -106,6 +109,8 @@ def make_options(choices: Choices) -> dict[str, Any]:
     checked = make_settings(**settings)
     standard = make_settings()
     options |= {name: settings[name] for name in settings if getattr(checked, name) != getattr(standard, name)}
+    if judged := [*choices.policies, *choices.limits.replace(",", " ").split()]:
+        options["policy"] = judged
     if choices.quick:
         options["quick"] = True
     return options

@@ -163,6 +163,7 @@ class Desk:
                 }
                 for variable in variables
             ],
+            "helps": [describe_help(one) for one in summary.helps],
             "before": describe_risk(summary.input.sample_uniques, found.tau1, found.tau2, found.grade),
         }
 
@@ -180,6 +181,18 @@ class Desk:
         found.report(Path(folder) / INTERNAL_REPORT, internal=True, title=f"Disclosure risk of {show_name(name)}")
         self.opened = None
         return {}
+
+
+def describe_help(found: Any) -> Answer:
+    """Return the best single step for a key, as its card offers it."""
+    return {
+        "name": found.name,
+        "step": found.step,
+        "merged": [list(group) for group in found.merged],
+        "remains": number(found.tau1.mean),
+        "range": f"{number(found.tau1.interval[0])} to {number(found.tau1.interval[1])}",
+        "lost": percent(found.share_lost),
+    }
 
 
 def describe_risk(uniques: int, tau1: Any, tau2: Any, grade: str) -> Answer:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,6 +29,7 @@ from keyhole.words import as_flags, number, percent, plural, read_people, with_i
 
 FOLDER = Path(__file__).parent
 REPORT_STYLE = FOLDER.parent / "report" / "templates" / "style.css"
+POLICIES = FOLDER.parent / "risk" / "policies.yaml"
 SCREENS = {
     "file": "File",
     "variables": "Variables",
@@ -74,6 +76,13 @@ def make_environment() -> Environment:
     environment.filters.update(number=number, percent=percent, estimate=with_interval)
     environment.globals.update(plural=plural, screens=SCREENS)
     return environment
+
+
+@cache
+def list_policies() -> tuple[dict[str, Any], ...]:
+    """Return the shipped policies that come with a number."""
+    found = yaml.safe_load(POLICIES.read_text(encoding="utf-8"))
+    return tuple(entry for entry in found if "limit" in entry)
 
 
 def render(screen: str, project: Project | None, **given: Any) -> HTMLResponse:
@@ -144,6 +153,7 @@ async def show_run(page: Page, request: Request) -> Response:
     return render(
         "run", project, choices=project.choices, missing=missing, state=state_of(page, run),
         outcome=None if run is None else run.outcome, changed=run is not None and differs(project, run),
+        policies=list_policies(),
     )  # fmt: skip
 
 

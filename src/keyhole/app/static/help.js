@@ -58,7 +58,7 @@ function neighbours(key, size) {
   return groups;
 }
 
-function card(key) {
+function card(key, best) {
   const text = Object.fromEntries(key.categories.map((code, x) => [code, key.labels[x]]));
   const box = make("input", { type: "checkbox", checked: drop.includes(key.name), onchange: () => {
     drop = box.checked ? [...drop, key.name] : drop.filter((name) => name !== key.name);
@@ -117,9 +117,22 @@ function card(key) {
     make("details", {}, make("summary", {}, `${key.categories.length} categories`),
       make("ul", { class: "categories", tabindex: 0, "aria-label": `Categories of ${key.name}` }, ...items), make("p", {}, button)),
   );
+  if (best) {
+    const apply = make("button", { type: "button", class: "small", onclick: () => {
+      if (best.step === "leave out") box.click();
+      else set(best.merged);
+    } }, "Try it");
+    const lost = best.step === "leave out" ? "" : `, ${best.lost} of what it says is lost`;
+    body.append(make("p", { class: "note" }, `Best single step: ${STEPS[best.step]}; then ${best.remains} (${best.range}) remain${lost}. `, apply));
+  }
   show();
   return whole_;
 }
+
+const STEPS = {
+  "leave out": "leave it out", bands: "merge neighbours", top: "merge the highest", bottom: "merge the lowest",
+  rare: "merge the rarest",
+};
 
 async function open() {
   try {
@@ -128,7 +141,7 @@ async function open() {
     const names = found.keys.map((key) => key.name);
     drop = drop.filter((name) => names.includes(name));
     merge = Object.fromEntries(Object.entries(merge).filter(([name]) => names.includes(name)));
-    find("keys").replaceChildren(...found.keys.map(card));
+    find("keys").replaceChildren(...found.keys.map((key) => card(key, found.helps.find((one) => one.name === key.name))));
     find("waiting").hidden = true;
     find("help").hidden = false;
     showChange({ before: found.before, after: found.before });

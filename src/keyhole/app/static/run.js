@@ -8,7 +8,10 @@ const STATES = {
 let source = null;
 
 function settings() {
-  return { time_limit: find("time-limit").value.trim(), seed: Number(find("seed").value || 1), quick: find("quick").checked };
+  return {
+    time_limit: find("time-limit").value.trim(), seed: Number(find("seed").value || 1), quick: find("quick").checked,
+    policies: [...document.querySelectorAll(".policy:checked")].map((box) => box.value), limits: find("limits").value.trim(),
+  };
 }
 
 /** Show a state of the run: buttons, words, table and picture. */
