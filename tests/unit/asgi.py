@@ -80,9 +80,11 @@ class Opened:
         extra = [("sec-fetch-site", "same-origin"), ("content-type", "application/json")]
         return ask(self.app, "POST", path, self.own + extra, [text.encode()])
 
-    def put(self, chunks: list[bytes], name: str = "a.csv", *more: tuple[str, str]) -> Answer:
+    def put(
+        self, chunks: list[bytes], name: str = "a.csv", *more: tuple[str, str], path: str = "/api/upload"
+    ) -> Answer:
         extra = [("sec-fetch-site", "same-origin"), ("content-type", "application/octet-stream"), *more]
-        return ask(self.app, "PUT", "/api/upload", [*self.own, *extra, ("x-file-name", name)], chunks)
+        return ask(self.app, "PUT", path, [*self.own, *extra, ("x-file-name", name)], chunks)
 
 
 def open_page(folder: Path, limit: int = 1_000) -> Any:

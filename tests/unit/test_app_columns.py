@@ -57,6 +57,23 @@ def test_those_alone_are_those_that_assess_finds(path: str, missing: Any, bands:
     assert columns.count_alone(keys, bands, missing) == (alone, wanted.records)
 
 
+def test_a_codebook_lists_the_categories(path: str, tmp_path: Path) -> None:
+    book = tmp_path / "book.yaml"
+    book.write_text("SEX: {m: men, f: women, x: others}\nAGE: {ordered: true, categories: [0-44, 45-89]}\n", "utf-8")
+    keys, bands = ["AGE", "SEX"], {"AGE": "0,45,90"}
+    with pytest.raises(KeyholeError, match="codebook"):
+        open_columns(path, str(book))[1].count_alone(keys, bands, "category")
+    book.write_text("SEX: {m: men, f: women, x: others}\n", encoding="utf-8")
+    seen, columns = open_columns(path, str(book))
+    options = keyhole.data.SourceOptions(bands=bands)  # type: ignore[attr-defined]
+    wanted = read_microdata(path, keys, str(book), options=options)
+    found = columns.make_microdata(keys, bands, "category")
+    assert found.variables == wanted.variables
+    assert np.array_equal(found.codes, wanted.codes)
+    bars = {one["name"]: one["bars"] for one in describe_variables(seen, columns)["variables"]}
+    assert [text for text, _ in bars["SEX"]] == ["men", "women", "others", "(blank)"]
+
+
 def test_counts_agree_with_counting_by_hand(rng: np.random.Generator) -> None:
     for sizes in ([2], [3, 4, 2], [500, 400, 300, 200, 100, 90, 80, 70], [2**15] * 6):
         columns = [rng.integers(0, size, 400).astype(np.int32) for size in sizes]
@@ -79,7 +96,8 @@ def test_a_click_is_answered_at_once_on_a_large_file(rng: np.random.Generator) -
 def test_what_cannot_be_a_key_is_named_with_the_reason(path: str) -> None:
     desk = Desk()
     answer = reply(desk, {"id": 1, "do": "alone", "with": {
-        "path": path, "keys": ["AGE", "ID", "INCOME", "NOTHING"], "bands": {"AGE": "x"}, "missing": "category",
+        "path": path, "codebook": None, "keys": ["AGE", "ID", "INCOME", "NOTHING"], "bands": {"AGE": "x"},
+        "missing": "category",
     }})["answer"]  # fmt: skip
     assert set(answer["refused"]) == {"AGE", "ID", "INCOME", "NOTHING"}
     assert answer["alone"] == 0
@@ -106,7 +124,16 @@ def test_rules_are_checked_as_by_the_command(path: str) -> None:
     keys, bands = ["AGE", "SEX", "WORK"], {"AGE": "15y"}
     rules: list[Any] = ["AGE == '0-14' and WORK != none", "SEX == f and WORK == none", {"SEX": ["m"], "AGE": ["75-89"]}]
     desk = Desk()
-    found = ask(desk, "rules", path=path, keys=keys, bands=bands, missing="category", rules=[*rules, "RGE == 1", "("])
+    found = ask(
+        desk,
+        "rules",
+        path=path,
+        codebook=None,
+        keys=keys,
+        bands=bands,
+        missing="category",
+        rules=[*rules, "RGE == 1", "("],
+    )
     wanted = keyhole.zeros.check(rules, path, keys, bands=bands)
     for shown, check in zip(found["rules"], wanted.rules, strict=False):
         assert f"{check.cells:,} combination" in shown["removes"]
@@ -121,7 +148,7 @@ def test_rules_are_checked_as_by_the_command(path: str) -> None:
 def test_accepted_suggestions_are_rules(tmp_path: Path) -> None:
     frame = pl.DataFrame({"A": [str(x % 3) for x in range(540)], "B": ["x", "y", "y"] * 180, "C": ["p", "q"] * 270})
     frame.write_csv(tmp_path / "a.csv")
-    given = {"path": str(tmp_path / "a.csv"), "keys": ["A", "B"], "bands": {}, "missing": "category"}
+    given = {"path": str(tmp_path / "a.csv"), "codebook": None, "keys": ["A", "B"], "bands": {}, "missing": "category"}
     desk = Desk()
     items = ask(desk, "suggest", **given, population=9000)["items"]
     assert items

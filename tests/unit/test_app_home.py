@@ -9,6 +9,7 @@ import pytest
 
 from keyhole.app.choices import Choices, make_options
 from keyhole.app.home import choose_ending, open_home, show_name
+from keyhole.app.screens import differs
 from keyhole.errors import KeyholeError, OutputError, SettingsError
 from tests.unit.asgi import open_page
 
@@ -153,6 +154,27 @@ def test_options_follow_from_choices() -> None:
     ):
         with pytest.raises(KeyholeError):
             make_options(chosen.change(changes))
+
+
+def test_a_codebook_comes_and_goes(tmp_path: Path) -> None:
+    with open_page(tmp_path / "home") as opened:
+        project = opened.page.home.make("a.csv", "a.csv").change({"keys": ["A"], "population": "900"})
+        where = f"/api/{project.identifier}/codebook"
+        assert project.codebook is None
+        assert opened.put([b"A: [1,", b" 2]"], path=where).status == 200
+        assert project.codebook is not None
+        assert Path(project.codebook).read_text(encoding="utf-8") == "A: [1, 2]"
+        assert "--codebook" in opened.get(f"/p/{project.identifier}/run").body.decode()
+        run = project.start_run(make_options(project.choices), "")
+        asked = json.loads((run.folder / "request.json").read_text(encoding="utf-8"))["options"]
+        assert Path(asked["codebook"]).read_text(encoding="utf-8") == "A: [1, 2]"
+        assert not differs(project, run)
+        assert opened.put([b"\xff\xfe\xfa"], path=where).status == 422
+        assert opened.put([b"x" * 3_000_000], path=where).status == 413
+        assert opened.put([b"A: [1, 2, 3]"], path=where).status == 200
+        assert differs(project, run)
+        assert opened.put([b" "], path=where).status == 200
+        assert project.codebook is None
 
 
 def test_a_change_is_kept_and_counted(tmp_path: Path) -> None:

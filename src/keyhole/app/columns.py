@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.data import BLANK, Microdata, SourceOptions, Variable, count_records, find_cells, inspect
+from keyhole.data import BLANK, Microdata, SourceOptions, Variable, count_records, find_cells, inspect, read_codebook
 from keyhole.data.bands import read_bands
 from keyhole.data.inspection import Inspection
 from keyhole.data.microdata import encode_key
@@ -38,6 +38,7 @@ class Columns:
     """The columns of a file that may be keys, and what has been encoded of them."""
 
     table: Table
+    book: Mapping[str, Variable]
     frame: pl.DataFrame
     na: Mapping[str, Any]
     encoded: dict[tuple[str, str, bool], Encoded] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Columns:
         cut = read_bands({name: bands})[name] if bands else None
         rows = np.flatnonzero(used)
         column = self.frame[name].filter(pl.Series(used))
-        return encode_key(column, self.table, {}, cut, rows, len(rows), missing)
+        return encode_key(column, self.table, self.book, cut, rows, len(rows), missing)
 
     def choose(self, keys: Sequence[str], bands: Mapping[str, str], missing: Missing) -> list[Encoded]:
         """Return these keys, encoded."""
@@ -139,16 +140,16 @@ def count_alone(columns: Sequence[NDArray[Any]], sizes: Sequence[int], records: 
     return int((np.diff(edges) == 1).sum()), records
 
 
-def open_columns(path: str) -> tuple[Inspection, Columns]:
+def open_columns(path: str, codebook: str | None = None) -> tuple[Inspection, Columns]:
     """Inspect a file, and keep what may be a key in memory."""
-    options = SourceOptions()
-    seen = inspect(path)
+    options, book = SourceOptions(), read_codebook(codebook)
+    seen = inspect(path, codebook)
     names = [variable.name for variable in seen.variables if variable.kind != "other"]
     if not names:
         raise InputError("The file has no column that could be a key: check its header line.")
     table = read_table(path, names, options, keys=names)
-    frame, na = blank_keys(table, names, {}, None)
-    return seen, Columns(table, frame, na)
+    frame, na = blank_keys(table, names, book, None)
+    return seen, Columns(table, book, frame, na)
 
 
 def describe_variables(seen: Inspection, columns: Columns) -> dict[str, Any]:

@@ -31,28 +31,31 @@ class Desk:
     """What is kept in memory: the columns of the file, and the result that was opened last."""
 
     def __init__(self) -> None:
-        self.path = ""
+        self.source: tuple[str, str | None, str] | None = None
         self.columns: Columns | None = None
         self.opened: tuple[str, Any] | None = None
 
-    def read(self, path: str, out: str) -> Answer:
+    def read(self, path: str, codebook: str | None, out: str) -> Answer:
         """Read a file, and write what was found where the server looks for it."""
-        before = stamp(path)
-        seen, self.columns = open_columns(path)
-        self.path = path
+        before = stamp(path) + stamp(codebook or "")
+        seen, self.columns = open_columns(path, codebook)
+        self.source = path, codebook, before
         write_quickly({"stamp": before, **describe_variables(seen, self.columns)}, Path(out))
         return {}
 
-    def find_columns(self, path: str) -> Columns:
-        """Return the columns, read again if this process is new."""
-        if self.columns is None or self.path != path:
-            _, self.columns = open_columns(path)
-            self.path = path
+    def find_columns(self, path: str, codebook: str | None) -> Columns:
+        """Return the columns, read again if this process is new or the file has changed."""
+        source = path, codebook, stamp(path) + stamp(codebook or "")
+        if self.columns is None or self.source != source:
+            _, self.columns = open_columns(path, codebook)
+            self.source = source
         return self.columns
 
-    def alone(self, path: str, keys: list[str], bands: dict[str, str], missing: Missing) -> Answer:
+    def alone(
+        self, path: str, codebook: str | None, keys: list[str], bands: dict[str, str], missing: Missing
+    ) -> Answer:
         """Count the records that are alone in the sample; keys that cannot be keys are named with the reason."""
-        columns = self.find_columns(path)
+        columns = self.find_columns(path, codebook)
         refused = {}
         for name in keys:
             try:
@@ -63,11 +66,19 @@ class Desk:
         alone, records = columns.count_alone(kept, bands, missing)
         return {"alone": alone if kept else 0, "records": records, "refused": refused}
 
-    def rules(self, path: str, keys: list[str], bands: dict[str, str], missing: Missing, rules: list[Any]) -> Answer:
+    def rules(
+        self,
+        path: str,
+        codebook: str | None,
+        keys: list[str],
+        bands: dict[str, str],
+        missing: Missing,
+        rules: list[Any],
+    ) -> Answer:
         """Say of each rule what it removes and which rows contradict it; of one that cannot be read, why."""
         from keyhole.zeros import check_zeros, read_zeros
 
-        data = self.find_columns(path).make_microdata(keys, bands, missing)
+        data = self.find_columns(path, codebook).make_microdata(keys, bands, missing)
         found: list[Answer] = []
         readable: list[tuple[int, Any]] = []
         for place, rule in enumerate(rules):
@@ -99,14 +110,20 @@ class Desk:
         return {"rules": found, "whole": whole}
 
     def suggest(
-        self, path: str, keys: list[str], bands: dict[str, str], missing: Missing, population: int | None
+        self,
+        path: str,
+        codebook: str | None,
+        keys: list[str],
+        bands: dict[str, str],
+        missing: Missing,
+        population: int | None,
     ) -> Answer:
         """Suggest rules, with what speaks for each."""
         from keyhole.data import BLANK
         from keyhole.zeros import suggest_zeros
         from keyhole.zeros.vocabulary import BLANK_WORD
 
-        data = self.find_columns(path).make_microdata(keys, bands, missing)
+        data = self.find_columns(path, codebook).make_microdata(keys, bands, missing)
         found = suggest_zeros(data, population=population)
         return {
             "tested": found.tested,

@@ -4,6 +4,7 @@ HOME/.lock, HOME/open-keyhole.html      the server that is running, and the file
 HOME/incoming/                          uploads that are not complete
 HOME/projects/ID/project.json           the file and what was chosen
 HOME/projects/ID/data.csv               an uploaded file, never under the name it came with
+HOME/projects/ID/codebook.yaml          the categories that exist, if they were given
 HOME/projects/ID/variables.json         what reading the file has found
 HOME/projects/ID/runs/1/                a run: what was asked, its progress, outcome and result folder
 """
@@ -26,6 +27,7 @@ from keyhole.errors import KeyholeError, OutputError
 from keyhole.files import is_own, json_text, locked, write_text
 from keyhole.words import clean_name
 
+CODEBOOK = "codebook.yaml"
 ENTRY = "open-keyhole.html"
 IDENTIFIER = re.compile(r"[0-9a-f]{16}")
 RUN = re.compile(r"[1-9][0-9]{0,4}")
@@ -116,7 +118,14 @@ class Project:
     def variables(self) -> dict[str, Any] | None:
         """What reading the file has found, unless the file has changed since."""
         found = read_json(self.folder / "variables.json")
-        return found if found is not None and found.get("stamp") == stamp(self.file) else None
+        now = stamp(self.file) + stamp(self.codebook or "")
+        return found if found is not None and found.get("stamp") == now else None
+
+    @property
+    def codebook(self) -> str | None:
+        """The codebook of the file, if there is one."""
+        path = self.folder / CODEBOOK
+        return str(path) if path.is_file() else None
 
     @property
     def runs(self) -> list[Run]:
@@ -150,6 +159,9 @@ class Project:
         run = Run(self.folder / "runs" / str(1 if latest is None else int(latest.number) + 1))
         run.folder.parent.mkdir(mode=0o700, exist_ok=True)
         run.folder.mkdir(mode=0o700)
+        if self.codebook is not None:
+            write_text(Path(self.codebook).read_text(encoding="utf-8"), run.folder / CODEBOOK)
+            asked = {**asked, "codebook": str(run.folder / CODEBOOK)}
         if rules:
             write_text(rules, run.folder / "rules.yaml")
             asked = {**asked, "zeros": str(run.folder / "rules.yaml")}

@@ -16,7 +16,9 @@ def say(screen: str, project: Project | None) -> dict[str, str]:
     if project is None:
         return {"command": "keyhole inspect FILE", "python": 'import keyhole as kh\n\nkh.inspect("FILE")'}
     if screen == "variables":
-        return make(["keyhole", "inspect", project.file], f"kh.inspect({project.file!r})")
+        more = [] if project.codebook is None else ["--codebook", project.codebook]
+        argument = "" if project.codebook is None else f", codebook={project.codebook!r}"
+        return make(["keyhole", "inspect", project.file, *more], f"kh.inspect({project.file!r}{argument})")
     done, choices = project.finished, project.choices
     if screen == "rules":
         return say_rules(project)
@@ -44,9 +46,12 @@ def say_rules(project: Project) -> dict[str, str]:
     """Check the rules, which the page keeps in a file."""
     choices = project.choices
     words = ["keyhole", "zeros", "check", rules_path(project), project.file, "--keys", ",".join(choices.keys)]
+    if project.codebook is not None:
+        words += ["--codebook", project.codebook]
     for name, text in choices.used_bands.items():
         words += ["--band", f"{name}={text}"]
     bands = f", bands={choices.used_bands!r}" if choices.used_bands else ""
+    bands += f", codebook={project.codebook!r}" if project.codebook is not None else ""
     return make(words, f"kh.zeros.check({rules_path(project)!r}, {project.file!r}, keys={choices.keys!r}{bands})")
 
 
@@ -56,6 +61,8 @@ def say_run(project: Project) -> dict[str, str]:
         options = make_options(project.choices)
     except KeyholeError:
         return {"command": "", "python": ""}
+    if project.codebook is not None:
+        options["codebook"] = project.codebook
     if project.choices.rule_list():
         options["zeros"] = rules_path(project)
     out = f"{Path(project.name).stem or 'file'}.keyhole"

@@ -4,7 +4,7 @@ import asyncio
 import json
 import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from keyhole.app.children import Children
 from keyhole.app.choices import make_options
-from keyhole.app.home import Home, Project, Run, read_json
+from keyhole.app.home import CODEBOOK, Home, Project, Run, read_json
 from keyhole.app.said import rules_path, say
 from keyhole.app.uploads import TooLargeError, TooManyError, Uploads
 from keyhole.errors import KeyholeError, SettingsError
@@ -161,13 +161,14 @@ def differs(project: Project, run: Run) -> bool:
     """Whether something was chosen since that would give another result."""
     request = read_json(run.folder / "request.json") or {}
     asked = dict(request.get("options", {}))
-    rules = asked.pop("zeros", None)
+    rules, codebook = asked.pop("zeros", None), asked.pop("codebook", None)
     try:
         wanted = make_options(project.choices)
     except SettingsError:
         return True
-    text = Path(rules).read_text(encoding="utf-8") if rules else ""
-    return asked != wanted or text != rules_text(project)
+    text, book = (Path(path).read_text(encoding="utf-8") if path else "" for path in (rules, codebook))
+    now = Path(project.codebook).read_text(encoding="utf-8") if project.codebook else ""
+    return asked != wanted or text != rules_text(project) or book != now
 
 
 def rules_text(project: Project) -> str:
@@ -210,6 +211,26 @@ async def take_upload(page: Page, request: Request) -> Response:
     return JSONResponse({"project": page.home.make(name, upload=path).identifier})
 
 
+async def take_codebook(page: Page, request: Request) -> Response:
+    """Receive the codebook of a file; an empty one takes it away."""
+    project = find_project(page, request)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_JSON:
+            raise HTTPException(413, "This is too long for a codebook.")
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SettingsError("The codebook is not text in UTF-8: save it as YAML or JSON.") from None
+    path = project.folder / CODEBOOK
+    if text.strip():
+        write_text(text, path)
+    else:
+        path.unlink(missing_ok=True)
+    return JSONResponse({})
+
+
 async def remove(page: Page, request: Request) -> Response:
     project = find_project(page, request)
     for run in project.runs:
@@ -236,22 +257,26 @@ async def tell_version(page: Page, request: Request) -> Response:
 
 async def read_file(page: Page, request: Request) -> Response:
     project = find_project(page, request)
-    await page.children.ask(project, "read", path=project.file, out=str(project.folder / "variables.json"))
+    await page.children.ask(
+        project, "read", path=project.file, codebook=project.codebook, out=str(project.folder / "variables.json")
+    )
     return JSONResponse({})
 
 
 def about_keys(project: Project) -> dict[str, Any]:
     """Return what the desk needs to know of the keys."""
     chosen = project.choices
-    return {"path": project.file, "keys": chosen.keys, "bands": chosen.used_bands, "missing": chosen.missing}
+    return {
+        "path": project.file, "codebook": project.codebook,
+        "keys": chosen.keys, "bands": chosen.used_bands, "missing": chosen.missing,
+    }  # fmt: skip
 
 
 async def count_alone(page: Page, request: Request) -> Response:
     """Count records that are alone on these keys, which need not be those that are kept."""
     project, body = find_project(page, request), await read_body(request)
     asked = project.choices.change({name: body[name] for name in ("keys", "bands", "missing") if name in body})
-    given = {"keys": asked.keys, "bands": asked.used_bands, "missing": asked.missing}
-    return JSONResponse(await page.children.ask(project, "alone", path=project.file, **given))
+    return JSONResponse(await page.children.ask(project, "alone", **about_keys(replace(project, choices=asked))))
 
 
 def need_keys(project: Project) -> None:
@@ -406,6 +431,7 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/static/{name}", send_static),
     ("PUT", "/api/upload", take_upload),
     ("DELETE", "/api/{project}", remove),
+    ("PUT", "/api/{project}/codebook", take_codebook),
     ("POST", "/api/{project}/choices", choose),
     ("GET", "/api/{project}/version", tell_version),
     ("POST", "/api/{project}/read", read_file),

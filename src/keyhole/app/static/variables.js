@@ -1,4 +1,4 @@
-import { ask, explain, find, keep, settle, whole } from "./common.js";
+import { ask, explain, find, keep, project, settle, whole } from "./common.js";
 
 const form = find("variables");
 const rows = [...document.querySelectorAll("table.variables tbody tr")];
@@ -72,6 +72,22 @@ function keepAll() {
   });
 }
 
+/** Keep a codebook, and read the file again with it; one that does not fit is not kept. */
+async function giveCodebook(text) {
+  const put = (body) => fetch(`/api/${project}/codebook`, {
+    method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body,
+  });
+  try {
+    const response = await put(text);
+    if (!response.ok) throw new Error((await response.json()).error);
+    await ask("read");
+    location.reload();
+  } catch (error) {
+    await put("");
+    explain(error);
+  }
+}
+
 if (form) {
   const countSoon = settle(count, 200);
   const keepSoon = settle(keepAll, 400);
@@ -87,6 +103,8 @@ if (form) {
     if (event.target.matches(".bands")) countSoon();
   });
   count();
+  find("codebook").addEventListener("change", async () => giveCodebook(await find("codebook").files[0].text()));
+  find("no-codebook")?.addEventListener("click", () => giveCodebook(""));
 } else {
   ask("read").then(() => location.reload()).catch((error) => {
     find("reading").hidden = true;
