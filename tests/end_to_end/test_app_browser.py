@@ -304,7 +304,8 @@ def test_hostile_names_and_values_add_nothing_to_any_screen(browser: Any, served
 def latest_project(served: Served) -> str:
     """A project that has a result, of the tests before."""
     for path in (served.entry.parent / "projects").iterdir():
-        if (path / "runs" / "1" / "result" / "manifest.json").exists() and (path / "rules.yaml").exists():
+        found = json.loads((path / "project.json").read_text(encoding="utf-8"))
+        if found["choices"]["rules"] and (path / "runs" / "1" / "result" / "manifest.json").exists():
             return path.name
     raise AssertionError("no project has a result")
 

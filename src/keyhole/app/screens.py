@@ -243,8 +243,11 @@ async def remove(page: Page, request: Request) -> Response:
 async def choose(page: Page, request: Request) -> Response:
     """Keep choices; return what is chosen now and what the command would be."""
     project = find_project(page, request).change(await read_body(request))
-    if project.choices.rules:
-        write_text(rules_text(project), Path(rules_path(project)))
+    path = Path(rules_path(project))
+    if project.choices.rule_list():
+        write_text(rules_text(project), path)
+    else:
+        path.unlink(missing_ok=True)
     screen = request.query_params.get("screen", "variables")
     said = say(screen if screen in SCREENS else "variables", project)
     return JSONResponse({"version": project.version, "said": said})
