@@ -96,6 +96,10 @@ class Desk:
         await self.listening
 
 
+def name_desk(identifier: str, aside: bool) -> str:
+    return f"{identifier} aside" if aside else identifier
+
+
 class Children:
     """All processes of the server."""
 
@@ -106,12 +110,16 @@ class Children:
         self.lock = asyncio.Lock()
         self.sweeping: asyncio.Task[None] | None = None
 
-    async def ask(self, project: Project, what: str, **given: Any) -> Any:
-        """Ask the desk of a project, which is opened if need be; one that has died is replaced once."""
+    async def ask(self, project: Project, what: str, aside: bool = False, **given: Any) -> Any:
+        """Ask the desk of a project, which is opened if need be; one that has died is replaced once.
+
+        aside: a desk of its own for what takes long.
+        """
+        name = name_desk(project.identifier, aside)
         try:
-            return await (await self._open_desk(project.identifier)).ask(what, **given)
+            return await (await self._open_desk(name)).ask(what, **given)
         except GoneError:
-            return await (await self._open_desk(project.identifier)).ask(what, **given)
+            return await (await self._open_desk(name)).ask(what, **given)
 
     async def _open_desk(self, identifier: str) -> Desk:
         async with self.lock:
@@ -137,9 +145,9 @@ class Children:
             async with self.lock:
                 await self._close_idle(MOST_DESKS)
 
-    async def close_desk(self, identifier: str) -> None:
+    async def close_desk(self, identifier: str, aside: bool = False) -> None:
         """Close the desk of a project, if it has one."""
-        desk = self.desks.pop(identifier, None)
+        desk = self.desks.pop(name_desk(identifier, aside), None)
         if desk is not None:
             await desk.close()
 
@@ -187,5 +195,6 @@ class Children:
         if self.sweeping is not None:
             self.sweeping.cancel()
         await asyncio.gather(*(self.stop_fit(Run(folder), LEAVE_SECONDS) for folder in list(self.fits)))
-        for name in list(self.desks):
-            await self.close_desk(name)
+        for desk in list(self.desks.values()):
+            await desk.close()
+        self.desks.clear()

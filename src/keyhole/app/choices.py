@@ -31,6 +31,7 @@ class Choices(BaseModel):
     size: how the size of the population is given; population, fraction: as typed.
     policies, limits: what the result is judged by, shipped policies by name and own limits as typed.
     declined: the words of suggestions that were rejected; drop, merge: of What would help.
+    plan_limits, plan_keep, plan_time: what a plan has to meet, the keys that it keeps, how long it is searched for.
     temporary: whether file and results are removed when keyhole ends.
     """
 
@@ -55,6 +56,9 @@ class Choices(BaseModel):
     limits: str = Field(default="", max_length=1_000)
     drop: list[Name] = Field(default_factory=list, max_length=MOST)
     merge: dict[Name, list[Codes]] = Field(default_factory=dict, max_length=MOST)
+    plan_limits: str = Field(default="", max_length=1_000)
+    plan_keep: list[Name] = Field(default_factory=list, max_length=MOST)
+    plan_time: str = Field(default="30s", max_length=20)
     internal: bool = False
     temporary: bool = False
 
@@ -77,9 +81,19 @@ class Choices(BaseModel):
         """The bands of keys."""
         return {name: text for name, text in self.bands.items() if name in self.keys and text.strip()}
 
+    @property
+    def planned(self) -> list[str]:
+        """The limits that a plan has to meet."""
+        return split_limits(self.plan_limits)
+
     def rule_list(self) -> list[str | dict[str, Codes]]:
         """Return the rules as `zeros` of `assess` takes them; an empty line is no rule."""
         return [rule.rule for rule in self.rules if rule.rule]
+
+
+def split_limits(text: str) -> list[str]:
+    """Return the limits in a line, with spaces or commas between them."""
+    return text.replace(",", " ").split()
 
 
 def make_options(choices: Choices) -> dict[str, Any]:
@@ -109,7 +123,7 @@ def make_options(choices: Choices) -> dict[str, Any]:
     checked = make_settings(**settings)
     standard = make_settings()
     options |= {name: settings[name] for name in settings if getattr(checked, name) != getattr(standard, name)}
-    if judged := [*choices.policies, *choices.limits.replace(",", " ").split()]:
+    if judged := [*choices.policies, *split_limits(choices.limits)]:
         options["policy"] = judged
     if choices.quick:
         options["quick"] = True

@@ -190,6 +190,22 @@ class Desk:
         found = self.find_result(folder).what_if(drop, {name: groups for name, groups in merge.items() if groups})
         return {"before": before, "after": describe_risk(found.sample_uniques, found.tau1, found.tau2, found.grade)}
 
+    def plan(self, folder: str, path: str, limits: list[str], keep: list[str], at_most: str, out: str) -> Answer:
+        """Find the release that meets limits with the least loss, and write the plan."""
+        self.prepare(folder, path)
+        found = self.find_result(folder).plan(limits, keep=keep, at_most=at_most)
+        found.save(out, overwrite=True)
+        return {}
+
+    def protect(self, path: str, plan: str, out: str) -> Answer:
+        """Apply a plan to the file; return the keys that are left."""
+        from keyhole.plan.protect import protect
+        from keyhole.plan.recipe import load_plan
+
+        recipe = load_plan(plan)
+        protect(path, recipe, out=out, overwrite=True)
+        return {"keys": [key.name for key in recipe.keys if key.groups is not None]}
+
     def internal_report(self, folder: str, name: str) -> Answer:
         """Write the report for the owner into the result folder."""
         from keyhole.results.folder import INTERNAL_REPORT
@@ -230,7 +246,7 @@ def describe_risk(uniques: int, tau1: Any, tau2: Any, grade: str) -> Answer:
     }
 
 
-QUESTIONS = ("read", "alone", "rules", "suggest", "answer", "prepare", "what_if", "internal_report")
+QUESTIONS = ("read", "alone", "rules", "suggest", "answer", "prepare", "what_if", "plan", "protect", "internal_report")
 
 
 def reply(desk: Desk, question: Mapping[str, Any]) -> Answer:

@@ -85,6 +85,16 @@ class Run:
         return self.folder / "result"
 
     @property
+    def plan(self) -> Path:
+        """The folder of the plan, as `keyhole plan --out` writes it."""
+        return self.folder / "plan"
+
+    @property
+    def protected(self) -> Path:
+        """The file to which the plan was applied."""
+        return self.folder / "protected.csv"
+
+    @property
     def outcome(self) -> dict[str, Any] | None:
         """How it ended: state, message and, with a result, the numbers of the list; None if it has not ended."""
         return read_json(self.folder / "outcome.json")

@@ -9,6 +9,7 @@ from keyhole.errors import KeyholeError
 from keyhole.words import command_line
 
 FLAGS = {"bands": "band"}
+IMPORT = "import keyhole as kh\n\n"
 
 
 def say(screen: str, project: Project | None) -> dict[str, str]:
@@ -35,7 +36,7 @@ def say(screen: str, project: Project | None) -> dict[str, str]:
 
 
 def make(words: list[str], python: str) -> dict[str, str]:
-    return {"command": command_line(words), "python": f"import keyhole as kh\n\n{python}"}
+    return {"command": command_line(words), "python": f"{IMPORT}{python}"}
 
 
 def rules_path(project: Project) -> str:
@@ -105,14 +106,32 @@ def say_what_if(project: Project, folder: str) -> dict[str, str]:
     """Ask what is chosen on the screen; without a change there is nothing to ask."""
     choices: Choices = project.choices
     merge = {name: groups for name, groups in choices.merge.items() if groups and name not in choices.drop}
+    plan, find = say_plan(project, folder)
     if not choices.drop and not merge:
-        return {"command": "", "python": ""}
+        return {"command": plan, "python": f"{IMPORT}a = kh.load({folder!r})\n{find}" if plan else ""}
     words = ["keyhole", "what-if", folder, "--data", project.file]
     for name in choices.drop:
         words += ["--drop", name]
     for name, groups in merge.items():
         words += ["--merge", f"{name}={merge_words(groups)}"]
-    return make(
-        words,
-        f"a = kh.load({folder!r})\na.what_if(drop={choices.drop!r}, recode={merge!r}, data={project.file!r})",
+    asked = f"a.what_if(drop={choices.drop!r}, recode={merge!r}, data={project.file!r})"
+    said = make(words, f"a = kh.load({folder!r})\n{asked}{find}")
+    return {**said, "command": "\n".join(filter(None, [said["command"], plan]))}
+
+
+def say_plan(project: Project, folder: str) -> tuple[str, str]:
+    """Find a plan that meets the limits on the screen, and apply it; nothing without limits."""
+    choices = project.choices
+    if not choices.planned:
+        return "", ""
+    words = ["keyhole", "plan", folder, "--data", project.file]
+    for name, items in (("--limit", choices.planned), ("--keep", choices.plan_keep)):
+        words += [word for item in items for word in (name, item)]
+    words += ["--at-most", choices.plan_time, "--out", "plan"]
+    protect = ["keyhole", "protect", project.file, "--plan", "plan/plan.yaml", "--out", "protected.csv"]
+    keep = f", keep={choices.plan_keep!r}" if choices.plan_keep else ""
+    python = (
+        f"\nplan = a.plan({choices.planned!r}{keep}, at_most={choices.plan_time!r}, data={project.file!r})"
+        f'\nkh.protect({project.file!r}, plan, out="protected.csv")'
     )
+    return f"{command_line(words)}\n{command_line(protect)}", python

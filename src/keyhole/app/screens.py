@@ -3,6 +3,8 @@
 import asyncio
 import json
 import mimetypes
+import secrets
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -45,6 +47,11 @@ DOWNLOADS = {
     "summary.json": "application/json",
     "records.csv": "text/csv",
     "rules.yaml": "application/yaml",
+    "plan.html": "text/html",
+    "plan.yaml": "application/yaml",
+    "protected.csv": "text/csv",
+    "protected.codebook.yaml": "application/yaml",
+    "protected.log.txt": "text/plain",
 }
 LARGEST_JSON = 2_000_000
 LOOK_SECONDS = 0.3
@@ -235,7 +242,8 @@ async def remove(page: Page, request: Request) -> Response:
     project = find_project(page, request)
     for run in project.runs:
         await page.children.stop_fit(run)
-    await page.children.close_desk(project.identifier)
+    for aside in (False, True):
+        await page.children.close_desk(project.identifier, aside)
     await asyncio.to_thread(page.home.remove, project)
     return JSONResponse({})
 
@@ -394,6 +402,58 @@ async def what_if(page: Page, request: Request) -> Response:
     return JSONResponse(await page.children.ask(project, "what_if", folder=str(run.result), path=project.file, **given))
 
 
+async def find_plan(page: Page, request: Request) -> Response:
+    """Search a plan, in a process of its own, so that What would help answers meanwhile."""
+    project, run = find_finished(page, request)
+    chosen = project.choices
+    if not chosen.planned:
+        raise SettingsError("Write what the release has to meet, for instance tau1.upper=10.")
+    for path in [run.protected, *run.folder.glob("protected.*")]:
+        path.unlink(missing_ok=True)
+    try:
+        await page.children.ask(
+            project, "plan", aside=True, folder=str(run.result), path=project.file, limits=chosen.planned,
+            keep=chosen.plan_keep, at_most=chosen.plan_time, out=str(run.plan),
+        )  # fmt: skip
+    finally:
+        await page.children.close_desk(project.identifier, aside=True)
+    return JSONResponse({})
+
+
+async def show_plan(page: Page, request: Request) -> Response:
+    """Return the page of the plan, of which the screen shows the content, and whether the file was protected by it."""
+    _, run = find_finished(page, request)
+    path = run.plan / "plan.html"
+    html = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return JSONResponse({"html": html, "protected": run.protected.is_file()})
+
+
+async def protect(page: Page, request: Request) -> Response:
+    """Apply the plan to the file."""
+    project, run = find_finished(page, request)
+    plan, out = str(run.plan / "plan.yaml"), str(run.protected)
+    found = await page.children.ask(project, "protect", path=project.file, plan=plan, out=out)
+    write_text(json.dumps(found), run.folder / "protected.json")
+    return JSONResponse({})
+
+
+async def assess_protected(page: Page, request: Request) -> Response:
+    """Make a project of the protected file, with the choices that still apply."""
+    project, run = find_finished(page, request)
+    found = read_json(run.folder / "protected.json")
+    if found is None or not run.protected.is_file():
+        raise SettingsError("Protect the file first.")
+    copy = page.home.incoming / secrets.token_hex(16)
+    await asyncio.to_thread(shutil.copyfile, run.protected, copy)
+    copy.chmod(0o600)
+    made = page.home.make(f"protected {Path(project.name).stem}.csv", upload=copy)
+    book = run.folder / "protected.codebook.yaml"
+    if book.is_file():
+        write_text(book.read_text(encoding="utf-8"), made.folder / CODEBOOK)
+    kept = project.choices.model_dump(exclude={"bands", "rules", "declined", "drop", "merge", "plan_keep"})
+    return JSONResponse({"project": made.change({**kept, "keys": found["keys"]}).identifier})
+
+
 async def write_internal(page: Page, request: Request) -> Response:
     project, run = find_finished(page, request)
     await page.children.ask(project, "internal_report", folder=str(run.result), name=project.name)
@@ -407,10 +467,20 @@ async def download(page: Page, request: Request) -> Response:
     if name not in DOWNLOADS:
         raise HTTPException(404, "There is no such file.")
     run = project.finished
-    folder = project.folder if name == "rules.yaml" else None if run is None else run.result
+    folder = find_folder(project, run, name)
     if folder is None or not (folder / name).is_file():
         raise HTTPException(404, "There is no such file yet.")
     return FileResponse(folder / name, media_type=DOWNLOADS[name], filename=name)
+
+
+def find_folder(project: Project, run: Run | None, name: str) -> Path | None:
+    """Return the folder in which a file to download would be."""
+    if name == "rules.yaml":
+        return project.folder
+    if run is None:
+        return None
+    kind = name.partition(".")[0]
+    return {"plan": run.plan, "protected": run.folder}.get(kind, run.result)
 
 
 async def send_static(page: Page, request: Request) -> Response:
@@ -447,6 +517,10 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("POST", "/api/{project}/answer", give_answer),
     ("POST", "/api/{project}/prepare", prepare),
     ("POST", "/api/{project}/what-if", what_if),
+    ("POST", "/api/{project}/plan", find_plan),
+    ("POST", "/api/{project}/plan-page", show_plan),
+    ("POST", "/api/{project}/protect", protect),
+    ("POST", "/api/{project}/assess-protected", assess_protected),
     ("POST", "/api/{project}/internal", write_internal),
 ]
 

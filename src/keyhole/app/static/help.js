@@ -145,6 +145,7 @@ async function open() {
     find("waiting").hidden = true;
     find("help").hidden = false;
     showChange({ before: found.before, after: found.before });
+    openPlan(names);
     if (drop.length || Object.values(merge).some((groups) => groups.length)) ask_();
   } catch (error) {
     find("waiting").hidden = true;
@@ -152,4 +153,60 @@ async function open() {
   }
 }
 
-if (find("help")) open();
+/** The plan that was found last, and the form for another one. */
+async function openPlan(names) {
+  const keepers = kept.plan_keep ?? [];
+  find("plan-keep").append(...names.map((name) => make("label", {}, make("input", { type: "checkbox", value: name, checked: keepers.includes(name) }), " ", make("bdi", {}, name))));
+  await showPlan();
+}
+
+function planChoices() {
+  return {
+    plan_limits: find("plan-limits").value.trim(), plan_time: find("plan-time").value.trim(),
+    plan_keep: [...document.querySelectorAll("#plan-keep input:checked")].map((box) => box.value),
+  };
+}
+
+/** Show what the page of the plan shows, which comes as escaped markup from its template. */
+async function showPlan() {
+  const found = await ask("plan-page");
+  const parsed = new DOMParser().parseFromString(found.html, "text/html");
+  find("plan").replaceChildren(...(parsed.querySelector("main")?.childNodes ?? []));
+  for (const place of find("plan").querySelectorAll(".scroll")) place.tabIndex = 0;
+  find("plan-next").hidden = !found.html;
+  find("protected").hidden = !found.protected;
+}
+
+/** Do something that takes a while, with a word about it. */
+async function wait(button, place, words, action) {
+  button.disabled = true;
+  find(place).textContent = words;
+  try {
+    complain("");
+    await action();
+  } catch (error) {
+    explain(error);
+  }
+  find(place).textContent = "";
+  button.disabled = false;
+}
+
+if (find("help")) {
+  find("plan-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    wait(find("plan-start"), "plan-state", `Searching, at most ${find("plan-time").value} ...`, async () => {
+      await keep(planChoices());
+      await ask("plan");
+      await showPlan();
+    });
+  });
+  find("plan-form").addEventListener("change", () => keep(planChoices()));
+  find("protect").addEventListener("click", () => wait(find("protect"), "protect-state", "Protecting ...", async () => {
+    await ask("protect");
+    await showPlan();
+  }));
+  find("assess-protected").addEventListener("click", () => wait(find("assess-protected"), "protect-state", "", async () => {
+    location.href = `/p/${(await ask("assess-protected")).project}/variables`;
+  }));
+  open();
+}
