@@ -162,11 +162,9 @@ class Desk:
 
     def prepare(self, folder: str, path: str) -> Answer:
         """Return the keys of a result with their categories; from now on a what-if needs no reading."""
-        from keyhole.results.restored import read_again, restore_posterior
-
         found = self.find_result(folder)
         if found._posterior is None:
-            found = replace(found, _posterior=restore_posterior(found, read_again(found, path)))
+            found = replace(found, _posterior=found._records("what_if", path))
             self.opened = (self.opened[0] if self.opened else "", found)
         summary = found.summary
         variables = found._posterior.microdata.variables
