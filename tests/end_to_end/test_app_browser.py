@@ -178,17 +178,30 @@ def test_a_csv_from_the_file_to_the_report(browser: Any, served: Served, tmp_pat
     assert found["after"]["tau2"]["interval"] == list(changed.tau2.interval)
     printed = json.loads(subprocess.run([*shell(page), "--json"], capture_output=True, check=True).stdout)
     assert printed["after"]["tau1"]["mean"] == changed.tau1.mean
+    page.select_option("#remove", "r1>0.1")
+    fewer = wanted.what_if(["REGION"], {"MARITAL": [["married", "widowed"]]}, remove="r1>0.1")
+    assert fewer.sample_uniques != changed.sample_uniques
+    page.wait_for_selector(f'#change tr[data-row=uniques] .after:text-is("{fewer.sample_uniques}")')
+    page.wait_for_selector("#said-command:has-text('--remove')")
+    printed = json.loads(subprocess.run([*shell(page), "--json"], capture_output=True, check=True).stdout)
+    assert printed["after"]["tau1"]["mean"] == fewer.tau1.mean
+    page.select_option("#remove", "")
+    page.wait_for_selector(f'#change tr[data-row=uniques] .after:text-is("{changed.sample_uniques}")')
+    plan_and_protect(page, wanted, path, folder.parent)
     # Take away.
     go_on(page, "take")
     for name, button in (
         ("report.html", "Safe report"),
         ("records.csv", "Risk of every record"),
         ("rules.yaml", "Rules"),
+        ("plan.yaml", "Plan to apply"),
+        ("protected.csv", "Protected file"),
     ):
         with page.expect_download() as download:
             page.click(f".downloads >> text={button}")
         assert download.value.suggested_filename == name
-        kept = folder.parents[2] / name if name == "rules.yaml" else folder / name
+        places = {"rules.yaml": folder.parents[2], "plan.yaml": folder.parent / "plan", "protected.csv": folder.parent}
+        kept = places.get(name, folder) / name
         assert Path(download.value.path()).read_bytes() == kept.read_bytes()
     with page.expect_download() as download:
         page.click(".downloads >> text=Internal report")
@@ -211,6 +224,32 @@ def test_a_csv_from_the_file_to_the_report(browser: Any, served: Served, tmp_pat
     assert "158 records" in page.inner_text(".list") or f"{len(make_frame())} records" in page.inner_text(".list")
     assert complaints == []
     page.context.close()
+
+
+def plan_and_protect(page: Any, wanted: Any, path: Path, run: Path) -> None:
+    """A plan against a limit, the protected file, and its own assessment: those of Python."""
+    page.fill("#plan-limits", "tau1.upper=5")
+    page.check('#plan-keep input[value="SEX"]')
+    page.click("#plan-start")
+    page.wait_for_selector("#plan .verdict")
+    plan = wanted.plan("tau1.upper=5", keep=["SEX"], at_most="30s")
+    assert (run / "plan" / "plan.yaml").read_text(encoding="utf-8") == plan.recipe.to_yaml()
+    assert page.locator("#plan .steps li").count() == len(plan.steps)
+    page.click("#protect")
+    page.wait_for_selector("#protected:not([hidden])")
+    protected = keyhole.protect(path, plan)
+    assert pl.read_csv(run / "protected.csv", infer_schema=False).equals(protected.cast(pl.String))
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("#protected:not([hidden])")
+    assert other.inner_text("#plan .verdict") == page.inner_text("#plan .verdict")
+    other.click("#assess-protected")
+    other.wait_for_url("**/variables")
+    other.wait_for_selector("table.variables")
+    ticked = [row.get_attribute("data-name") for row in other.locator("tr.chosen").all()]
+    assert sorted(ticked) == sorted(key.name for key in plan.recipe.keys if key.groups is not None)
+    assert other.input_value("#population") == "4,000"
+    other.close()
 
 
 def test_an_spss_file_has_its_labels_and_the_same_numbers(browser: Any, served: Served, tmp_path: Path) -> None:

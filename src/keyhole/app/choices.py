@@ -30,7 +30,7 @@ class Choices(BaseModel):
 
     size: how the size of the population is given; population, fraction: as typed.
     policies, limits: what the result is judged by, shipped policies by name and own limits as typed.
-    declined: the words of suggestions that were rejected; drop, merge: of What would help.
+    declined: the words of suggestions that were rejected; drop, merge, remove, subsample: of What would help.
     plan_limits, plan_keep, plan_time: what a plan has to meet, the keys that it keeps, how long it is searched for.
     temporary: whether file and results are removed when keyhole ends.
     """
@@ -56,6 +56,8 @@ class Choices(BaseModel):
     limits: str = Field(default="", max_length=1_000)
     drop: list[Name] = Field(default_factory=list, max_length=MOST)
     merge: dict[Name, list[Codes]] = Field(default_factory=dict, max_length=MOST)
+    remove: str = Field(default="", max_length=40)
+    subsample: str = Field(default="", max_length=20)
     plan_limits: str = Field(default="", max_length=1_000)
     plan_keep: list[Name] = Field(default_factory=list, max_length=MOST)
     plan_time: str = Field(default="30s", max_length=20)
@@ -85,6 +87,16 @@ class Choices(BaseModel):
     def planned(self) -> list[str]:
         """The limits that a plan has to meet."""
         return split_limits(self.plan_limits)
+
+    def release(self) -> dict[str, Any]:
+        """Return the arguments of `what_if`."""
+        merge = {name: groups for name, groups in self.merge.items() if groups and name not in self.drop}
+        found: dict[str, Any] = {"drop": self.drop, "recode": merge}
+        if self.remove.strip():
+            found["remove"] = self.remove.strip()
+        if self.subsample.strip():
+            found["subsample"] = read_share(self.subsample)
+        return found
 
     def rule_list(self) -> list[str | dict[str, Codes]]:
         """Return the rules as `zeros` of `assess` takes them; an empty line is no rule."""

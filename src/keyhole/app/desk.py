@@ -182,10 +182,10 @@ class Desk:
             "before": describe_risk(summary.input.sample_uniques, found.tau1, found.tau2, found.grade),
         }
 
-    def what_if(self, folder: str, path: str, drop: list[str], merge: dict[str, list[list[str]]]) -> Answer:
+    def what_if(self, folder: str, path: str, release: dict[str, Any]) -> Answer:
         """Return the risk before and after; nothing is fitted again."""
         before = self.prepare(folder, path)["before"]
-        found = self.find_result(folder).what_if(drop, {name: groups for name, groups in merge.items() if groups})
+        found = self.find_result(folder).what_if(**release)
         return {"before": before, "after": describe_risk(found.sample_uniques, found.tau1, found.tau2, found.grade)}
 
     def plan(self, folder: str, path: str, limits: list[str], keep: list[str], at_most: str, out: str) -> Answer:

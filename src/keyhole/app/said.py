@@ -105,16 +105,23 @@ def merge_words(groups: list[list[str]]) -> str:
 def say_what_if(project: Project, folder: str) -> dict[str, str]:
     """Ask what is chosen on the screen; without a change there is nothing to ask."""
     choices: Choices = project.choices
-    merge = {name: groups for name, groups in choices.merge.items() if groups and name not in choices.drop}
+    try:
+        release = choices.release()
+    except KeyholeError:
+        release = {}
+    merge = release.get("recode", {})
     plan, find = say_plan(project, folder)
-    if not choices.drop and not merge:
+    if not any(release.values()):
         return {"command": plan, "python": f"{IMPORT}a = kh.load({folder!r})\n{find}" if plan else ""}
     words = ["keyhole", "what-if", folder, "--data", project.file]
     for name in choices.drop:
         words += ["--drop", name]
+    for name in ("remove", "subsample"):
+        words += [f"--{name}", str(release[name])] if name in release else []
     for name, groups in merge.items():
         words += ["--merge", f"{name}={merge_words(groups)}"]
-    asked = f"a.what_if(drop={choices.drop!r}, recode={merge!r}, data={project.file!r})"
+    arguments = ", ".join(f"{name}={value!r}" for name, value in release.items() if value)
+    asked = f"a.what_if({arguments}, data={project.file!r})"
     said = make(words, f"a = kh.load({folder!r})\n{asked}{find}")
     return {**said, "command": "\n".join(filter(None, [said["command"], plan]))}
 

@@ -53,6 +53,7 @@ DOWNLOADS = {
     "protected.codebook.yaml": "application/yaml",
     "protected.log.txt": "text/plain",
 }
+RELEASE = ("drop", "merge", "remove", "subsample")
 LARGEST_JSON = 2_000_000
 LOOK_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
@@ -396,10 +397,9 @@ async def prepare(page: Page, request: Request) -> Response:
 async def what_if(page: Page, request: Request) -> Response:
     project, run = find_finished(page, request)
     body = await read_body(request)
-    asked = project.choices.change({name: body[name] for name in ("drop", "merge") if name in body})
-    merge = {name: groups for name, groups in asked.merge.items() if groups and name not in asked.drop}
-    given = {"drop": asked.drop, "merge": merge}
-    return JSONResponse(await page.children.ask(project, "what_if", folder=str(run.result), path=project.file, **given))
+    asked = project.choices.change({name: body[name] for name in RELEASE if name in body}).release()
+    folder = str(run.result)
+    return JSONResponse(await page.children.ask(project, "what_if", folder=folder, path=project.file, release=asked))
 
 
 async def find_plan(page: Page, request: Request) -> Response:
@@ -450,7 +450,7 @@ async def assess_protected(page: Page, request: Request) -> Response:
     book = run.folder / "protected.codebook.yaml"
     if book.is_file():
         write_text(book.read_text(encoding="utf-8"), made.folder / CODEBOOK)
-    kept = project.choices.model_dump(exclude={"bands", "rules", "declined", "drop", "merge", "plan_keep"})
+    kept = project.choices.model_dump(exclude={"bands", "rules", "declined", *RELEASE, "plan_keep"})
     return JSONResponse({"project": made.change({**kept, "keys": found["keys"]}).identifier})
 
 

@@ -10,7 +10,7 @@ const ask_ = settle(async () => {
   asking.abort();
   asking = new AbortController();
   try {
-    showChange(await ask("what-if", { drop, merge }, "POST", asking.signal));
+    showChange(await ask("what-if", { drop, merge, ...records() }, "POST", asking.signal));
     complain("");
   } catch (error) {
     explain(error);
@@ -18,8 +18,13 @@ const ask_ = settle(async () => {
 }, 150);
 
 function changed() {
-  keep({ drop, merge });
+  keep({ drop, merge, ...records() });
   ask_();
+}
+
+/** What is done to records rather than to keys. */
+function records() {
+  return { remove: find("remove").value, subsample: find("subsample").value.trim() };
 }
 
 function showChange({ before, after }) {
@@ -146,7 +151,8 @@ async function open() {
     find("help").hidden = false;
     showChange({ before: found.before, after: found.before });
     openPlan(names);
-    if (drop.length || Object.values(merge).some((groups) => groups.length)) ask_();
+    const some = Object.values(merge).some((groups) => groups.length) || Object.values(records()).some(Boolean);
+    if (drop.length || some) ask_();
   } catch (error) {
     find("waiting").hidden = true;
     explain(error);
@@ -200,6 +206,7 @@ if (find("help")) {
       await showPlan();
     });
   });
+  find("records").addEventListener("change", changed);
   find("plan-form").addEventListener("change", () => keep(planChoices()));
   find("protect").addEventListener("click", () => wait(find("protect"), "protect-state", "Protecting ...", async () => {
     await ask("protect");
