@@ -178,14 +178,16 @@ def test_a_csv_from_the_file_to_the_report(browser: Any, served: Served, tmp_pat
     assert found["after"]["tau2"]["interval"] == list(changed.tau2.interval)
     printed = json.loads(subprocess.run([*shell(page), "--json"], capture_output=True, check=True).stdout)
     assert printed["after"]["tau1"]["mean"] == changed.tau1.mean
-    page.select_option("#remove", "r1>0.1")
-    fewer = wanted.what_if(["REGION"], {"MARITAL": [["married", "widowed"]]}, remove="r1>0.1")
+    page.uncheck('.key-card[aria-label="REGION"] >> text=Leave it out')
+    page.select_option("#remove", "r1>0.01")
+    fewer = wanted.what_if(recode={"MARITAL": [["married", "widowed"]]}, remove="r1>0.01")
     assert fewer.sample_uniques != changed.sample_uniques
     page.wait_for_selector(f'#change tr[data-row=uniques] .after:text-is("{fewer.sample_uniques}")')
     page.wait_for_selector("#said-command:has-text('--remove')")
     printed = json.loads(subprocess.run([*shell(page), "--json"], capture_output=True, check=True).stdout)
     assert printed["after"]["tau1"]["mean"] == fewer.tau1.mean
     page.select_option("#remove", "")
+    page.check('.key-card[aria-label="REGION"] >> text=Leave it out')
     page.wait_for_selector(f'#change tr[data-row=uniques] .after:text-is("{changed.sample_uniques}")')
     plan_and_protect(page, wanted, path, folder.parent)
     # Take away.
