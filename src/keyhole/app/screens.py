@@ -421,11 +421,13 @@ async def find_plan(page: Page, request: Request) -> Response:
 
 
 async def show_plan(page: Page, request: Request) -> Response:
-    """Return the page of the plan, of which the screen shows the content, and whether the file was protected by it."""
+    """Return the content of the page of the plan, and whether the file was protected by it."""
     _, run = find_finished(page, request)
     path = run.plan / "plan.html"
-    html = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return JSONResponse({"html": html, "protected": run.protected.is_file()})
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    # Without its head: the style of a page of its own is not allowed in another one, which has the same.
+    content = text.partition("<main>")[2].rpartition("</main>")[0]
+    return JSONResponse({"html": content, "protected": run.protected.is_file()})
 
 
 async def protect(page: Page, request: Request) -> Response:

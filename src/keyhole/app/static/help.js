@@ -177,7 +177,7 @@ function planChoices() {
 async function showPlan() {
   const found = await ask("plan-page");
   const parsed = new DOMParser().parseFromString(found.html, "text/html");
-  find("plan").replaceChildren(...(parsed.querySelector("main")?.childNodes ?? []));
+  find("plan").replaceChildren(...parsed.body.childNodes);
   for (const place of find("plan").querySelectorAll(".scroll")) place.tabIndex = 0;
   find("plan-next").hidden = !found.html;
   find("protected").hidden = !found.protected;
