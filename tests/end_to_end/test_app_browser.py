@@ -332,6 +332,10 @@ def test_hostile_names_and_values_add_nothing_to_any_screen(browser: Any, served
     check_markup(page)
     page.goto(f"{served.address}/p/{project}/help")
     page.wait_for_selector(".key-card")
+    assert page.locator("#policies li").count() == 2
+    page.locator(".key-card >> text=Leave it out").first.check()
+    page.wait_for_selector("#said-command:has-text('--policy ema-0070 --policy tau1.upper=900')")
+    page.locator(".key-card >> text=Leave it out").first.uncheck()
     for summary in page.locator(".key-card summary").all():
         summary.click()
     check_markup(page)

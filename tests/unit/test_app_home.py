@@ -2,14 +2,17 @@
 
 import json
 import os
+import shlex
 import time
 from pathlib import Path
 
 import pytest
 
 from keyhole.app.choices import Choices, make_options
-from keyhole.app.home import choose_ending, open_home, show_name
+from keyhole.app.home import Project, choose_ending, open_home, show_name
+from keyhole.app.said import say
 from keyhole.app.screens import differs
+from keyhole.commands.what_if import read_merges
 from keyhole.errors import KeyholeError, OutputError, SettingsError
 from tests.unit.asgi import open_page
 
@@ -175,6 +178,33 @@ def test_a_codebook_comes_and_goes(tmp_path: Path) -> None:
         assert differs(project, run)
         assert opened.put([b" "], path=where).status == 200
         assert project.codebook is None
+
+
+def test_a_release_follows_from_choices() -> None:
+    merge = {"A": [["1", "2"]], "B": [["x", "y"], ["z", "u"]], "C": []}
+    chosen = Choices().change({"drop": ["A"], "merge": merge})
+    assert chosen.release() == {"drop": ["A"], "recode": {"B": merge["B"]}}
+    more = chosen.change({"remove": " r1>0.2 ", "subsample": "50%", "policies": ["ema-0070"], "limits": "tau1=5"})
+    wanted = {"remove": "r1>0.2", "subsample": 0.5, "policy": ["ema-0070", "tau1=5"]}
+    assert more.release() == {**chosen.release(), **wanted}
+    with pytest.raises(SettingsError):
+        chosen.change({"subsample": "half"}).release()
+
+
+@pytest.mark.parametrize("groups", [
+    [["1", "2"], ["3", "4"]], [["Installation, repair", "Construction"]], [["", "it's"], ["a|b", 'say "x"']],
+    [[" padded ", "a-b", "50+"]], [["<b>", "&amp;", "$HOME", "`ls`", ";rm"]],
+])  # fmt: skip
+def test_the_command_of_a_merge_reads_back_as_the_merge(tmp_path: Path, groups: list[list[str]]) -> None:
+    """Through the shell and the reader of the command line."""
+    run = tmp_path / "runs" / "1" / "result"
+    run.mkdir(parents=True)
+    (run / "manifest.json").write_text("{}", encoding="utf-8")
+    project = Project(tmp_path, "a.csv", "/tmp/it's a file.csv", 0.0, 1, Choices().change({"merge": {"KEY 1": groups}}))
+    words = shlex.split(say("help", project)["command"])
+    assert words[:4] == ["keyhole", "what-if", str(run), "--data"]
+    assert words[4] == project.file
+    assert read_merges(None, None, (words[words.index("--merge") + 1],)) == {"KEY 1": groups}  # type: ignore[arg-type]
 
 
 def test_a_change_is_kept_and_counted(tmp_path: Path) -> None:

@@ -84,6 +84,11 @@ class Choices(BaseModel):
         return {name: text for name, text in self.bands.items() if name in self.keys and text.strip()}
 
     @property
+    def judged(self) -> list[str]:
+        """What the result is judged by: policies and limits."""
+        return [*self.policies, *split_limits(self.limits)]
+
+    @property
     def planned(self) -> list[str]:
         """The limits that a plan has to meet."""
         return split_limits(self.plan_limits)
@@ -96,6 +101,8 @@ class Choices(BaseModel):
             found["remove"] = self.remove.strip()
         if self.subsample.strip():
             found["subsample"] = read_share(self.subsample)
+        if self.judged:
+            found["policy"] = self.judged
         return found
 
     def rule_list(self) -> list[str | dict[str, Codes]]:
@@ -135,8 +142,8 @@ def make_options(choices: Choices) -> dict[str, Any]:
     checked = make_settings(**settings)
     standard = make_settings()
     options |= {name: settings[name] for name in settings if getattr(checked, name) != getattr(standard, name)}
-    if judged := [*choices.policies, *split_limits(choices.limits)]:
-        options["policy"] = judged
+    if choices.judged:
+        options["policy"] = choices.judged
     if choices.quick:
         options["quick"] = True
     return options

@@ -179,6 +179,7 @@ class Desk:
                 for variable in variables
             ],
             "helps": [describe_help(one) for one in summary.helps],
+            "policies": [{"met": one.met, "words": one.words} for one in summary.policies],
             "before": describe_risk(summary.input.sample_uniques, found.tau1, found.tau2, found.grade),
         }
 
@@ -186,12 +187,16 @@ class Desk:
         """Return the risk before and after; nothing is fitted again."""
         before = self.prepare(folder, path)["before"]
         found = self.find_result(folder).what_if(**release)
-        return {"before": before, "after": describe_risk(found.sample_uniques, found.tau1, found.tau2, found.grade)}
+        after = describe_risk(found.sample_uniques, found.tau1, found.tau2, found.grade)
+        verdicts = [{"met": one.met, "words": one.words} for one in found.policies]
+        return {"before": before, "after": after, "policies": verdicts}
 
-    def plan(self, folder: str, path: str, limits: list[str], keep: list[str], at_most: str, out: str) -> Answer:
+    def plan(
+        self, folder: str, path: str, limits: list[str], policy: list[str], keep: list[str], at_most: str, out: str
+    ) -> Answer:
         """Find the release that meets limits with the least loss, and write the plan."""
         self.prepare(folder, path)
-        found = self.find_result(folder).plan(limits, keep=keep, at_most=at_most)
+        found = self.find_result(folder).plan(limits, policy=policy, keep=keep, at_most=at_most)
         found.save(out, overwrite=True)
         return {}
 

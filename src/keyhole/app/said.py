@@ -94,7 +94,9 @@ def list_flags(options: dict[str, Any]) -> list[str]:
 
 def quote(name: str) -> str:
     """Quote a category where it would be read otherwise."""
-    return name if name and not set(name) & set(",|'\"") and name == name.strip() else f"'{name}'"
+    if name and not set(name) & set(",|'\"") and name == name.strip():
+        return name
+    return f'"{name}"' if "'" in name else f"'{name}'"
 
 
 def merge_words(groups: list[list[str]]) -> str:
@@ -111,13 +113,14 @@ def say_what_if(project: Project, folder: str) -> dict[str, str]:
         release = {}
     merge = release.get("recode", {})
     plan, find = say_plan(project, folder)
-    if not any(release.values()):
+    if not any(value for name, value in release.items() if name != "policy"):
         return {"command": plan, "python": f"{IMPORT}a = kh.load({folder!r})\n{find}" if plan else ""}
     words = ["keyhole", "what-if", folder, "--data", project.file]
     for name in choices.drop:
         words += ["--drop", name]
     for name in ("remove", "subsample"):
         words += [f"--{name}", str(release[name])] if name in release else []
+    words += [word for name in choices.judged for word in ("--policy", name)]
     for name, groups in merge.items():
         words += ["--merge", f"{name}={merge_words(groups)}"]
     arguments = ", ".join(f"{name}={value!r}" for name, value in release.items() if value)
@@ -129,14 +132,16 @@ def say_what_if(project: Project, folder: str) -> dict[str, str]:
 def say_plan(project: Project, folder: str) -> tuple[str, str]:
     """Find a plan that meets the limits on the screen, and apply it; nothing without limits."""
     choices = project.choices
-    if not choices.planned:
+    if not choices.planned and not choices.policies:
         return "", ""
     words = ["keyhole", "plan", folder, "--data", project.file]
-    for name, items in (("--limit", choices.planned), ("--keep", choices.plan_keep)):
+    options = {"--limit": choices.planned, "--policy": choices.policies, "--keep": choices.plan_keep}
+    for name, items in options.items():
         words += [word for item in items for word in (name, item)]
     words += ["--at-most", choices.plan_time, "--out", "plan"]
     protect = ["keyhole", "protect", project.file, "--plan", "plan/plan.yaml", "--out", "protected.csv"]
-    keep = f", keep={choices.plan_keep!r}" if choices.plan_keep else ""
+    keep = f", policy={choices.policies!r}" if choices.policies else ""
+    keep += f", keep={choices.plan_keep!r}" if choices.plan_keep else ""
     python = (
         f"\nplan = a.plan({choices.planned!r}{keep}, at_most={choices.plan_time!r}, data={project.file!r})"
         f'\nkh.protect({project.file!r}, plan, out="protected.csv")'

@@ -193,7 +193,9 @@ async def show_answer(page: Page, request: Request) -> Response:
 
 async def show_help(page: Page, request: Request) -> Response:
     project = find_project(page, request)
-    return render("help", project, choices=project.choices, run=project.finished)
+    titles = {policy["name"]: policy["title"] for policy in list_policies()}
+    asked = [titles.get(name, name) for name in project.choices.policies]
+    return render("help", project, choices=project.choices, run=project.finished, asked=asked)
 
 
 async def show_take(page: Page, request: Request) -> Response:
@@ -406,14 +408,14 @@ async def find_plan(page: Page, request: Request) -> Response:
     """Search a plan, in a process of its own, so that What would help answers meanwhile."""
     project, run = find_finished(page, request)
     chosen = project.choices
-    if not chosen.planned:
+    if not chosen.planned and not chosen.policies:
         raise SettingsError("Write what the release has to meet, for instance tau1.upper=10.")
     for path in [run.protected, *run.folder.glob("protected.*")]:
         path.unlink(missing_ok=True)
     try:
         await page.children.ask(
             project, "plan", aside=True, folder=str(run.result), path=project.file, limits=chosen.planned,
-            keep=chosen.plan_keep, at_most=chosen.plan_time, out=str(run.plan),
+            policy=chosen.policies, keep=chosen.plan_keep, at_most=chosen.plan_time, out=str(run.plan),
         )  # fmt: skip
     finally:
         await page.children.close_desk(project.identifier, aside=True)

@@ -27,7 +27,8 @@ function records() {
   return { remove: find("remove").value, subsample: find("subsample").value.trim() };
 }
 
-function showChange({ before, after }) {
+function showChange({ before, after, policies = [] }) {
+  find("policies").replaceChildren(...policies.map((one) => make("li", {}, make("strong", { class: one.met ? "yes" : "no" }, one.met ? "Met. " : "NOT MET. "), one.words)));
   const scale = before.sample_uniques || 1;
   for (const name of ["uniques", "tau1", "tau2"]) {
     const row = document.querySelector(`#change tr[data-row=${name}]`);
@@ -149,7 +150,7 @@ async function open() {
     find("keys").replaceChildren(...found.keys.map((key) => card(key, found.helps.find((one) => one.name === key.name))));
     find("waiting").hidden = true;
     find("help").hidden = false;
-    showChange({ before: found.before, after: found.before });
+    showChange({ before: found.before, after: found.before, policies: found.policies });
     openPlan(names);
     const some = Object.values(merge).some((groups) => groups.length) || Object.values(records()).some(Boolean);
     if (drop.length || some) ask_();
