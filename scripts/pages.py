@@ -49,7 +49,7 @@ def go(page: Any, docs: Path, survey: Path, entry: Path) -> None:
     page.wait_for_url("**/run")
     page.click("#start")
     page.wait_for_selector("#to-answer:not([hidden])", timeout=600_000)
-    take(page, docs / "page-run.png", 860)
+    take(page, docs / "page-run.png", 930)
     page.click("#to-answer")
     page.wait_for_selector("#report .verdict", timeout=60_000)
     page.click(".onward a")

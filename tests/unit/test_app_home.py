@@ -3,15 +3,18 @@
 import json
 import os
 import shlex
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from keyhole.app.choices import Choices, make_options
 from keyhole.app.home import Project, choose_ending, open_home, show_name
 from keyhole.app.said import say
 from keyhole.app.screens import differs
+from keyhole.cli import group
 from keyhole.commands.what_if import read_merges
 from keyhole.errors import KeyholeError, OutputError, SettingsError
 from tests.unit.asgi import open_page
@@ -223,3 +226,13 @@ def test_a_change_is_kept_and_counted(tmp_path: Path) -> None:
         for _ in range(20):
             opened.get(f"/p/{project.identifier}/run")
         assert time.process_time() - started < 20 * 0.3
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn"])
+def test_without_its_packages_the_command_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package or name.startswith("keyhole.app.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    found = CliRunner().invoke(group, ["app", "--no-browser"], standalone_mode=False)
+    assert isinstance(found.exception, KeyholeError)
+    assert "pip install 'keyhole[app]'" in str(found.exception)
