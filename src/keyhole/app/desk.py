@@ -61,7 +61,8 @@ class Desk:
             try:
                 columns.encode(name, bands.get(name, "").strip(), missing)
             except KeyholeError as error:
-                refused[name] = str(error)
+                # The field that the message is about stands beside it.
+                refused[name] = explain(error).removeprefix(f"--band {name}: ")
         kept = [name for name in keys if name not in refused]
         alone, records = columns.count_alone(kept, bands, missing)
         return {"alone": alone if kept else 0, "records": records, "refused": refused}

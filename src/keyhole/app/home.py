@@ -85,6 +85,11 @@ class Run:
         return self.folder / "result"
 
     @property
+    def kept(self) -> bool:
+        """Whether there is work to go on with."""
+        return (self.result / "checkpoint").is_dir()
+
+    @property
     def plan(self) -> Path:
         """The folder of the plan, as `keyhole plan --out` writes it."""
         return self.folder / "plan"

@@ -180,10 +180,10 @@ def differs(project: Project, run: Run) -> bool:
 
 
 def rules_text(project: Project) -> str:
-    """Return the rules as a file that `zeros` reads: one on each line. JSON is YAML."""
+    """Return the rules as a file that `zeros` reads, each on the line of its number. JSON is YAML."""
     rules = project.choices.rule_list()
     lines = ",\n".join(json.dumps(rule, ensure_ascii=False) for rule in rules)
-    return f'{{"impossible": [\n{lines}\n]}}\n' if rules else ""
+    return f'{{"impossible": [{lines}]}}\n' if rules else ""
 
 
 async def show_answer(page: Page, request: Request) -> Response:
@@ -357,7 +357,8 @@ async def stream_progress(page: Page, request: Request) -> Response:
             state = state_of(page, run)
             progress = None if run is None else read_json(run.folder / "progress.json")
             outcome = None if run is None or state == "running" else run.outcome
-            text = json.dumps({"state": state, "progress": progress, "outcome": outcome})
+            kept = run is not None and run.kept
+            text = json.dumps({"state": state, "progress": progress, "outcome": outcome, "kept": kept})
             if text != sent:
                 sent, quiet = text, 0.0
                 yield f"data: {text}\n\n"

@@ -5,6 +5,10 @@ const STATES = {
   stopped: "Stopped. The work is kept.",
   interrupted: "keyhole ended during this run. What it had kept can be resumed.",
 };
+const EMPTY = {
+  stopped: "Stopped before there was any work to keep.",
+  interrupted: "keyhole ended before there was any work to keep: start again.",
+};
 let source = null;
 
 function settings() {
@@ -15,21 +19,22 @@ function settings() {
 }
 
 /** Show a state of the run: buttons, words, table and picture. */
-function show({ state, progress, outcome }) {
+function show({ state, progress, outcome, kept }) {
   const running = state === "running";
   find("progress").hidden = state === "none";
   find("progress").dataset.state = state;
   find("stop").hidden = !running;
   find("start").hidden = running;
   const more = state === "done" && outcome?.stopped === "time" && outcome.grade !== "converged";
-  find("resume").hidden = running || !(["stopped", "interrupted", "failed"].includes(state) || more);
+  const ended = ["stopped", "interrupted", "failed"].includes(state);
+  find("resume").hidden = running || !kept || !(ended || more);
   find("resume").textContent = more ? "Go on for as long again" : "Resume";
   find("start").textContent = state === "none" ? "Start" : "Run again";
-  find("start").classList.toggle("main", !["done", "stopped", "interrupted"].includes(state));
+  find("start").classList.toggle("main", find("resume").hidden && state !== "done");
   find("resume").classList.toggle("main", state !== "done");
   find("to-answer").classList.toggle("main", state === "done");
   find("to-answer").hidden = running || state !== "done";
-  find("state").textContent = STATES[state] ?? (outcome ? describe(state, outcome) : "");
+  find("state").textContent = (ended && !kept ? EMPTY : STATES)[state] ?? (outcome ? describe(state, outcome) : "");
   if (running && progress && !progress.chains.length) find("state").textContent += " Preparing (the first run on this machine compiles for about a minute) ...";
   if (progress) showProgress(progress, running);
 }

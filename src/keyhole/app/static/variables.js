@@ -36,6 +36,8 @@ async function count() {
     find("alone-bar").setAttribute("width", (100 * found.alone) / Math.max(found.records, 1));
     for (const row of rows) refuse(row, found.refused[row.dataset.name]);
     const usable = chosen.filter((name) => !(name in found.refused));
+    const not = chosen.length - usable.length;
+    find("key-count").textContent = `${usable.length} key${usable.length === 1 ? "" : "s"}${not ? `; ${not} cannot be used yet` : ""}`;
     for (const row of rows) {
       const name = row.dataset.name;
       const inside = usable.includes(name);
