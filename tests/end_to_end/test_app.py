@@ -23,8 +23,11 @@ CANARIES = ("CANARY-value-7f3a", "CANARY column", "CANARY-file-name")
 
 @pytest.fixture(scope="module")
 def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_survey(tmp_path_factory.mktemp("data"), 160)
+
+
+def make_survey(folder: Path, rows: int) -> Path:
     rng = np.random.default_rng(5)
-    rows = 160
     age = rng.integers(1, 9, rows)
     marital = np.where(age < 3, "single", rng.choice(["single", "married", "widowed"], rows))
     frame = pl.DataFrame(
@@ -37,7 +40,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
             CANARIES[1]: range(rows),
         }
     )
-    path = tmp_path_factory.mktemp("data") / f"{CANARIES[2]}.csv"
+    path = folder / f"{CANARIES[2]}.csv"
     frame.write_csv(path)
     return path
 
@@ -111,8 +114,9 @@ def draws_of(home: Path, project: str, number: int = 1) -> dict[str, np.ndarray]
     return keyhole.load(home / "projects" / project / "runs" / str(number) / "result").draws
 
 
-def test_a_killed_server_leaves_no_process_and_its_run_goes_on_to_the_bit(tmp_path: Path, survey: Path) -> None:
-    home = tmp_path / "home"
+def test_a_killed_server_leaves_no_process_and_its_run_goes_on_to_the_bit(tmp_path: Path) -> None:
+    """The file is so large that the full model takes longer than the way from its first draws to the kill."""
+    home, survey = tmp_path / "home", make_survey(tmp_path, 900)
     with serve(home, str(survey)) as served:
         (project,) = (path.name for path in (home / "projects").iterdir())
         start_run(served, project, seed=3)
@@ -123,11 +127,10 @@ def test_a_killed_server_leaves_no_process_and_its_run_goes_on_to_the_bit(tmp_pa
             if found.get("chains") and not found["quick"]:
                 break
             time.sleep(0.02)
-        assert served.state(project) == "running"
         children = served.children()
-        assert children
         served.process.kill()
         served.process.wait()
+        assert len(children) == 1  # the run was not over
         assert wait_until_gone(children, 15) == []
     with serve(home) as served:
         assert served.state(project) in ("stopped", "interrupted")

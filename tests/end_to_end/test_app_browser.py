@@ -72,7 +72,7 @@ def open_tab(browser: Any, served: Served, complaints: list[str], **options: Any
     """Enter through the file, as a person does. Whatever the browser complains about is noted."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True, **options)
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(180_000)
     page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
