@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.stats import kstest
 
 from keyhole.kernels.cells import make_cell_work
-from keyhole.kernels.classes import find_possible
+from keyhole.kernels.classes import Tally, find_possible
 from keyhole.kernels.freeze import LEFT, Draw
 from keyhole.kernels.importance import importance_probabilities
 from keyhole.kernels.population import draw_people, draw_possible_people
-from keyhole.sampling.classes import freeze_classes, sweep_classes
+from keyhole.sampling.classes import NO_LABELS, ClassState, freeze_classes, sweep_classes
 from keyhole.sampling.events import Coarsening, describe_cells, leave_out, make_events
 from keyhole.sampling.predict import make_draw, measure, predict, shorten
 from keyhole.sampling.trace import pad_draws
@@ -31,7 +31,8 @@ PEOPLE = 1000.0
 
 def run(rng, bench: Bench, sweeps: int = 5):
     """Cells and the state of a chain that starts from the prior."""
-    cells, state = lay_out(bench.draw(rng), bench.start, bool(bench.boxes))
+    cells, (labels, profiles, _) = lay_out(bench.draw(rng), bench.start, bool(bench.boxes))
+    state = ClassState(Tally(labels.records, labels.level_count), profiles, NO_LABELS)
     for _ in range(sweeps):
         state = sweep_classes(rng, cells, bench.prior, state)
     return cells, state
