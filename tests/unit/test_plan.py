@@ -128,11 +128,18 @@ def _levels(posterior):
 
 
 def test_a_release_is_judged_as_an_assessment_would(posterior):
-    """The sums over draws say the same as the interval of the averaged law, near the limit and far from it."""
+    """The sums over draws say the same as the interval of the averaged law, near the limit and far from it.
+
+    Where chains disagree about a release alone, its interval is their envelope, which is looked at once it is chosen.
+    """
     lattice = make_lattice(posterior.microdata)
     draws = split_draws(posterior)[0]
+    judged = 0
     for node in [lattice.finest, (1, 0, 0, 0), (0, 0, 2, 0), (3, 1, 1, 0), (0, 0, 0, 1)]:
         found = evaluate_release(posterior, prepare_release(posterior, lattice.coarsening(node)), draws)
+        if not found.tau1.pooled:
+            continue
+        judged += 1
         for name, measure in (("tau1", found.tau1), ("tau2", found.tau2)):
             step = 1.0 if name == "tau1" else 0.02 * measure.interval[1]
             for upper, end in ((".upper", measure.interval[1]), ("", measure.mean)):
@@ -141,6 +148,7 @@ def test_a_release_is_judged_as_an_assessment_would(posterior):
                 if below >= 0:
                     limit = read_limits(f"{name}{upper}={below}")
                     assert not Judge(posterior, lattice, limit, draws).judge(node).met
+    assert judged >= 2
 
 
 def test_the_loss_is_the_entropy_that_is_lost(posterior):
