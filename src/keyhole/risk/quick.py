@@ -13,6 +13,7 @@ from keyhole.kernels.state import Integers, Records
 from keyhole.risk.diagnosis import Diagnosis, diagnose, weigh_groups
 from keyhole.risk.measures import Risk, summarise_risk
 from keyhole.sampling import Event, Notice, OnProgress, Progress, Trace, run_chains
+from keyhole.sampling.classes import MOST_VISITED
 from keyhole.sampling.costs import estimate_seconds
 from keyhole.sampling.runner import Enough
 from keyhole.sampling.saved_run import Memory, hold
@@ -24,8 +25,9 @@ from keyhole.zeros import Zeros
 SHARE = 1.0 / 3.0
 """Most of the time limit that the quick answer may take."""
 
-SWEEPS = 1_000
-"""Most sweeps of the quick answer: on some files `classes` mixes more slowly than `hdp`, which should not wait."""
+SWEEPS, VISITING_SWEEPS = 1_000, 300
+"""Most sweeps of the quick answer, and of one whose sweeps visit the records and so take longer and go farther: on some
+files `classes` mixes more slowly than `hdp`, which should not wait."""
 
 SHORTEST = 0.1
 """Shortest time limit that there is, in seconds."""
@@ -114,7 +116,8 @@ def find_answer(
             last = answer(make_classes(settings), report, checkpoint)
             return replace(last, why=why, quick=last)
         # The model's own verdict comes next, so the quick answer need only be usable.
-        sweeps, limit = min(settings.max_sweeps or SWEEPS, SWEEPS), max(SHARE * settings.time_limit, SHORTEST)
+        most = VISITING_SWEEPS if zeros is None and len(records.level) <= MOST_VISITED else SWEEPS
+        sweeps, limit = min(settings.max_sweeps or most, most), max(SHARE * settings.time_limit, SHORTEST)
         brief = make_classes(settings, max_sweeps=sweeps, time_limit=limit)
         first = answer(brief, _without_estimate(report), None, is_usable)
         report(Notice(describe_quick(first)))
