@@ -3,7 +3,9 @@
 import itertools
 
 import pytest
+from click.testing import CliRunner
 
+from keyhole.commands import what_if
 from keyhole.data.bands import read_bands
 from keyhole.data.order import note_order
 from keyhole.data.recoding import join_groups, merge_bands, merge_bottom, merge_lists, merge_top, name_group, read_span
@@ -103,3 +105,10 @@ def test_what_is_not_coarser_is_refused_with_the_reason():
         make_coarsening([AGE], drop=["INCOME"])
     with pytest.raises(SettingsError, match="is dropped and recoded"):
         make_coarsening([AGE], drop=["AGE"], top={"AGE": 20})
+
+
+@pytest.mark.parametrize("option", ["--band", "--top", "--bottom", "--blank"])
+def test_what_if_refuses_an_option_that_names_a_key_twice(option):
+    done = CliRunner().invoke(what_if.command, ["folder", option, "AGE=1", option, "AGE=2"])
+    assert done.exit_code == 2
+    assert f"AGE has two {option}: give one." in done.output

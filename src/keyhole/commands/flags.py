@@ -62,17 +62,24 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace what is ther
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 
 
-def read_bands(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
-    """Turn AGE=0,15,30 into a name and its bands."""
-    bands: dict[str, str] = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name.strip() or not text.strip():
-            raise click.BadParameter("write AGE=0,15,30 (lower limits) or AGE=5y (width).")
-        if name.strip() in bands:
-            raise click.BadParameter(f"{name.strip()} has two --band: give one.")
-        bands[name.strip()] = text.strip()
-    return bands or None
+def read_pairs(form: str) -> Callable[..., dict[str, str] | None]:
+    """Return what turns KEY=text, given once for each key, into a mapping; form: how it is written."""
+
+    def read(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+        found: dict[str, str] = {}
+        for value in values:
+            name, equals, text = value.partition("=")
+            if not equals or not name.strip() or not text.strip():
+                raise click.BadParameter(f"write {form}.")
+            if name.strip() in found:
+                raise click.BadParameter(f"{name.strip()} has two {parameter.opts[0]}: give one.")
+            found[name.strip()] = text.strip()
+        return found or None
+
+    return read
+
+
+read_bands = read_pairs("AGE=0,15,30 (lower limits) or AGE=5y (width)")
 
 
 STRATA = (

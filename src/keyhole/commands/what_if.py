@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.flags import FRACTION_OR_PERCENT, JSON, add, read_bands
+from keyhole.commands.flags import FRACTION_OR_PERCENT, JSON, add, read_bands, read_pairs
 
 if TYPE_CHECKING:
     from keyhole.risk import Measure, ReleaseRisk
@@ -49,28 +49,8 @@ def read_merges(context: click.Context, parameter: click.Parameter, values: tupl
     return merged
 
 
-def read_limits(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
-    """Turn EDUC=7 into a name and a limit."""
-    found: dict[str, str] = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name.strip() or not text.strip():
-            raise click.BadParameter("write KEY=CATEGORY, for instance EDUC=7.")
-        if name.strip() in found:
-            raise click.BadParameter(f"{name.strip()} has two --{parameter.name}: give one.")
-        found[name.strip()] = text.strip()
-    return found or None
-
-
-def read_blanks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
-    """Turn EDUC=r1>0.2 into a name and a condition."""
-    found: dict[str, str] = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name.strip() or not text.strip():
-            raise click.BadParameter("write 'KEY=r1>0.2': the key, and which records.")
-        found[name.strip()] = text.strip()
-    return found or None
+read_limits = read_pairs("KEY=CATEGORY, for instance EDUC=7")
+read_blanks = read_pairs("'KEY=r1>0.2': the key, and which records")
 
 
 def describe(sample_uniques: int, tau1: "Measure", tau2: "Measure", grade: str) -> dict[str, Any]:
