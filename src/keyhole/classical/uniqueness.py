@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit
-from scipy.stats import hypergeom
 
 from keyhole.classical.pitman import estimate_pitman
 from keyhole.classical.sample import Deadline, Details, Estimate, EstimatorError, Sample, share_risks
@@ -40,10 +39,14 @@ def estimate_zayatz(sample: Sample, deadline: Deadline) -> Estimate:
     """Zayatz (1991): the cell sizes of the population have the distribution of those of the sample.
 
     P(F = j | f = 1) is proportional to s_j H(1; N, j, n): s_j cells of size j in the sample, and H the
-    hypergeometric probability that one person of a cell of j is in the sample.
+    hypergeometric probability that one person of a cell of j is in the sample, j n / N prod_{i < j - 1}
+    (N - n - i) / (N - 1 - i).
     """
     deadline.check()
-    chance = sample.size_count * hypergeom.pmf(1, sample.population, sample.sizes, sample.records)
+    others = np.arange(sample.sizes.max() - 1)
+    outside = np.maximum(sample.population - sample.records - others, 0) / (sample.population - 1 - others)
+    missed = np.concatenate([[1.0], np.cumprod(outside)])[sample.sizes - 1]
+    chance = sample.size_count * sample.sizes * sample.fraction * missed
     total = float(chance.sum())
     alone = float(chance[sample.sizes == 1].sum()) / total
     match = float((chance / sample.sizes).sum()) / total

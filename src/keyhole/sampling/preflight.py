@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -20,9 +19,6 @@ from keyhole.sampling.trace import KEPT_DRAWS, risk_limit
 from keyhole.sampling.workers import count_workers
 from keyhole.settings import Settings
 from keyhole.words import duration
-
-LIBRARIES = 138_000_000
-"""Bytes of libraries that are loaded only for the verdict and the results: ArviZ, SciPy's statistics, HDF5."""
 
 DRAW_BYTES = 1_500
 """Bytes of the quantities of one draw as Python objects."""
@@ -105,14 +101,13 @@ def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
     kept = min(draws, KEPT_DRAWS) * int(problem.records.level_start[-1]) * profiles * 4
     drawn = settings.chains * (held + kept + draws * DRAW_BYTES)
     stacked = int(settings.chains * (SHARE_STACKED * held + kept))
-    libraries = 0 if "arviz_stats" in sys.modules else LIBRARIES
     scratch = workers * (state + work)
-    left = drawn + libraries + stacked + min(scratch, workers * RETAINED)
+    left = drawn + stacked + min(scratch, workers * RETAINED)
     exact = problem.model != "classes" and exact_steps(variables - 1) <= EXACT_STEPS
     asked = workers * cell_bytes(problem) + (partition_bytes(variables - 1) if exact else 0)
     # From the second round on, the arrays collected in the round before are still there while chains run.
     return Memory(
-        sampling=drawn + scratch + libraries + stacked // 2,
+        sampling=drawn + scratch + stacked // 2,
         saving=left + int(FILE_ROOM * settings.chains * state + 2 * SHARE_SAVED * drawn),
         explaining=left - settings.chains * state + max(stacked // 2, SIMULATED * n * variables, asked),
     )
