@@ -39,6 +39,9 @@ packed before they are assembled."""
 EVENT_BYTES = 100
 """Bytes of scratch for each cell while a draw of `classes` is evaluated."""
 
+PROFILES, GROWTH = 100, 1.5
+"""Profiles of a stored draw before anything is known of them; later the mean of the chains' starts times GROWTH."""
+
 SIMULATED = 14
 """Bytes of an answer while the model check draws a file: code, level, and whether it is missing."""
 
@@ -91,14 +94,14 @@ class Memory(NamedTuple):
     explaining: int
 
 
-def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
-    """Return what each stage of a run needs, with this many draws of each chain."""
+def estimate_stages(problem: Problem, settings: Settings, draws: int, profiles: float = PROFILES) -> Memory:
+    """Return what each stage of a run needs, with this many draws of each chain and profiles of each draw."""
     state, work = sizes(problem)
     workers, uniques = count_workers(settings), len(problem.cell_level)
     n, variables = problem.records.level.shape
     held = min(draws, risk_limit(uniques)) * uniques * 8
-    profiles = settings.profiles if problem.prior.finite else 100
-    kept = min(draws, KEPT_DRAWS) * int(problem.records.level_start[-1]) * profiles * 4
+    profiles = settings.profiles if problem.prior.finite else profiles
+    kept = int(min(draws, KEPT_DRAWS) * int(problem.records.level_start[-1]) * profiles * 4)
     drawn = settings.chains * (held + kept + draws * DRAW_BYTES)
     stacked = int(settings.chains * (SHARE_STACKED * held + kept))
     scratch = workers * (state + work)
@@ -113,9 +116,9 @@ def estimate_stages(problem: Problem, settings: Settings, draws: int) -> Memory:
     )
 
 
-def estimate_memory(problem: Problem, settings: Settings, draws: int) -> int:
+def estimate_memory(problem: Problem, settings: Settings, draws: int, profiles: float = PROFILES) -> int:
     """Return the bytes that a run of this many draws of each chain adds once its chains are at their starts."""
-    return max(estimate_stages(problem, settings, draws))
+    return max(estimate_stages(problem, settings, draws, profiles))
 
 
 def check_memory(problem: Problem, settings: Settings) -> None:
@@ -139,16 +142,22 @@ def time_draw(problem: Problem, settings: Settings, position: ChainState) -> flo
 
 
 def describe_estimate(
-    problem: Problem, settings: Settings, seconds_per_draw: float, first_round: float, fewest: float = 0.0
+    problem: Problem,
+    settings: Settings,
+    seconds_per_draw: float,
+    first_round: float,
+    fewest: float = 0.0,
+    profiles: float = PROFILES,
 ) -> str:
     """Return a sentence on the peak memory of the process and the time of the first verdict.
 
-    first_round, fewest: draws until the first verdict, and in any case, with the sweeps of the start counted in draws.
+    first_round, fewest: draws until the first verdict, and in any case, with the sweeps of the start counted in draws;
+    profiles: mean number of the chains' starts.
     """
     draws = int(settings.time_limit / seconds_per_draw)
     if settings.max_sweeps is not None:
         draws = min(draws, settings.max_sweeps // problem.thin)
-    memory = max(peak_memory(), used_memory() + estimate_memory(problem, settings, max(draws, 8)))
+    memory = max(peak_memory(), used_memory() + estimate_memory(problem, settings, max(draws, 8), GROWTH * profiles))
     last = max(settings.time_limit, fewest * seconds_per_draw)
     verdict = min(first_round * seconds_per_draw, last)
     why = "" if last == settings.time_limit else ": chains need that long to start"

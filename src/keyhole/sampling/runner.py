@@ -187,7 +187,8 @@ def run_chains(
     compile_seconds = time.perf_counter() - clock
     start = resumed or Resumed(start_histories(problem, settings), 0, 0.0)
     seconds = time_draw(problem, settings, start.chains[-1].position)
-    estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST)
+    profiles = float(np.mean([count_profiles(chain.position.state) for chain in start.chains]))
+    estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST, profiles)
     report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
     run.round, run.before, run.enough = start.round, start.seconds, enough
