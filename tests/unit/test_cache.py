@@ -150,6 +150,45 @@ print(callee(3, 4), len(callee.overloads))
 """
 
 
+ALLOCATING = """
+import numba
+import numpy as np
+from keyhole.kernels.jit import allocating, inner, kernel
+
+@allocating
+def grow(array):
+    return np.append(array, 1.0)
+
+@inner
+def grow_uncounted(array):
+    return np.append(array, 1.0)
+
+@kernel
+def allowed(array):
+    return grow(array).sum()
+
+@kernel
+def refused(array):
+    return grow_uncounted(array).sum()
+
+print(allowed(np.ones(3)))
+try:
+    refused(np.ones(3))
+except numba.core.errors.NumbaError:
+    print("refused")
+"""
+
+
+def test_inner_kernels_cannot_allocate(tmp_path):
+    """They count no references to arrays, so nothing would free what they make."""
+    (tmp_path / "allocating.py").write_text(ALLOCATING)
+    done = subprocess.run(
+        [sys.executable, "-c", "import allocating"], env={**os.environ, "PYTHONPATH": path_with(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["4.0", "refused"]
+
+
 def test_keyhole_calls_no_inner_kernel_from_python():
     """It would work, but compile the kernel twice; only precompile names some, for the compiler."""
     called, inner = 0, []

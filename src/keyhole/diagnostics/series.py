@@ -106,7 +106,7 @@ def _correlation_times(split: Floats) -> Floats:
     counted = np.arange(pairs)[:, None] < last
     even = rho[2 * last, np.arange(len(last))]
     even = np.where(ended.any(axis=0), np.maximum(even, 0.0), even)
-    time = -1.0 + 2.0 * np.where(counted, np.minimum.accumulate(pair), 0.0).sum(axis=0) + even
+    time: Floats = -1.0 + 2.0 * np.where(counted, np.minimum.accumulate(pair), 0.0).sum(axis=0) + even
     time = np.maximum(time, 1.0 / np.log10(chains * half))
     time[np.ptp(split, axis=(0, 1)) == 0.0] = 1.0
     return time

@@ -15,7 +15,7 @@ theta^(k)_x / theta^(k)_A, independently for each variable. The counts N_kjx nee
 
 from keyhole.kernels.boxes import fill_set_factors, sum_box, sum_possible
 from keyhole.kernels.distributions import draw_binomial, draw_categorical
-from keyhole.kernels.jit import inner
+from keyhole.kernels.jit import allocating, inner
 from keyhole.kernels.profiles import draw_row_given, make_profile_arrays, open_profile
 from keyhole.kernels.work import FULL, OK
 
@@ -33,7 +33,7 @@ def append_remainder(arrays):
     return profiles + 1
 
 
-@inner
+@allocating
 def weigh_possible(rules, arrays, set_factor, eppf, cells, box_probability):
     """Fill the probabilities of all sets and boxes; return 1 - p_0."""
     profiles = append_remainder(arrays)
@@ -120,7 +120,7 @@ def draw_by_halves(rng, total, cumulative, size, out, stack):
             depth += 1
 
 
-@inner
+@allocating
 def open_block_profile(rng, rules, arrays, level, seat, set_factor, kind):
     """Open a profile for one augmented block of this type that chose the remainder; return its index."""
     k = open_profile(rng, arrays, level, seat, -1, -1)
@@ -151,7 +151,7 @@ def block_weight(rules, kind, k, weight, set_factor):
     return product
 
 
-@inner
+@allocating
 def spread_blocks(
     rng, rules, arrays, finite, level, seat, set_factor, kind, total, block_count, cumulative, stack
 ):  # fmt: skip
@@ -184,7 +184,7 @@ def spread_blocks(
         beyond -= counts[k]
 
 
-@inner
+@allocating
 def draw_augmented_records(rng, records, prior, state, work):
     """Draw the augmented records: their seatings, and the profile of every block."""
     state.augmented_total[0] = 0

@@ -3,7 +3,7 @@
 theta is integrated out of both, so they are drawn before it.
 """
 
-from keyhole.kernels.jit import inner
+from keyhole.kernels.jit import allocating, inner
 from keyhole.kernels.trees import draw_base, draw_layouts, fill_shapes
 
 
@@ -19,7 +19,7 @@ def draw_row_layouts(rng, records, prior, state, work):
         )  # fmt: skip
 
 
-@inner
+@allocating
 def draw_base_distribution(rng, records, prior, state, work):
     """Draw strengths and base levels of every key; fixed under `paper`."""
     if not prior.adaptive:

@@ -172,7 +172,8 @@ def cell_probabilities(weight, level_profile, profiles, eppf, cell_level, work, 
 @inner
 def multiply_levels(level, i, weight, level_profile, product):
     """Fill product[k] = weight[k] times the probabilities of the levels of row i under profile k."""
-    product[:] = weight
+    for k in range(product.shape[0]):
+        product[k] = weight[k]
     for j in range(level.shape[1]):
         v = level[i, j]
         for k in range(product.shape[0]):

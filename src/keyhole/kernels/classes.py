@@ -45,7 +45,7 @@ from keyhole.kernels.distributions import (
     draw_multinomial,
     draw_table_count,
 )
-from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.jit import allocating, inner, kernel
 from keyhole.kernels.missing import fill_record, weigh_box
 from keyhole.kernels.state import Floats, Integers
 from keyhole.kernels.trees import draw_base, draw_layout, draw_layouts, draw_row, fill_below, fill_shapes
@@ -244,7 +244,7 @@ def score_profiles(level, weight, level_profile, score):
         score[k] = math.exp(score[k] - largest)
 
 
-@inner
+@allocating
 def weigh_missing(rules, level, label, level_profile, score):
     """Multiply the weights of a cell by the probability that its missing answers leave it possible."""
     for k in range(score.shape[0]):
@@ -255,7 +255,7 @@ def weigh_missing(rules, level, label, level_profile, score):
         score[k] *= mass
 
 
-@inner
+@allocating
 def count_missing(rng, rules, cells, c, k, number, level_profile, label, box_score, answers, level_count):
     """Draw the missing answers of this many records of a cell, given their profile, and count them."""
     boxes = rules.possible_start.shape[0] - 1
@@ -381,7 +381,7 @@ def draw_labels(rng, cells, first, last, rules, weight, level_profile, possible)
     return Labels(start, profile[:entries].copy(), size[:entries].copy(), records, level_count)
 
 
-@inner
+@allocating
 def draw_confined_base(rng, prior, first, last, level_count, rate, mass, strength, base_level, tables, cost):
     """Draw lambda_j and pi_j of a confined variable given the t_k, rows integrated out; return lambda_j."""
     profiles = rate.shape[0]
@@ -423,7 +423,7 @@ def draw_confined_base(rng, prior, first, last, level_count, rate, mass, strengt
     return strength
 
 
-@inner
+@allocating
 def complete_answers(rng, first, last, mass, level_profile, level_count, completed):
     """Fill the counts of an ordered variable with the impossible answers in them, given the rows."""
     share, drawn, suffix = np.empty(last - first), np.empty(last - first, np.int64), np.empty(last - first)

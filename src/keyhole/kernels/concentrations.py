@@ -16,14 +16,14 @@ import math
 
 from keyhole.kernels.distributions import log_rising
 from keyhole.kernels.eppf import fill_fixed_alpha_eppf, fill_random_alpha_eppf
-from keyhole.kernels.jit import inner
+from keyhole.kernels.jit import allocating, inner
 
 MEAN = 0
 SHAPE = 1
 SHARED = 2
 
 
-@inner
+@allocating
 def log_seatings(log_mean, log_shape, mean_sd, shape_sd, tables_by_length, trial_eppf):
     """Return the log density of (log (a / b), log a), up to a constant; `trial_eppf` becomes its V."""
     fill_random_alpha_eppf(math.exp(log_shape), math.exp(log_shape - log_mean), trial_eppf)
@@ -48,7 +48,7 @@ def log_shared(x, prior_shape, prior_rate, tables_by_length):
     return value
 
 
-@inner
+@allocating
 def log_density(target, x, other, scale, second, table, eppf):
     """Return the log density of the target at x.
 
@@ -62,7 +62,7 @@ def log_density(target, x, other, scale, second, table, eppf):
     return log_shared(x, scale, second, table)
 
 
-@inner
+@allocating
 def draw_slice(rng, target, start, width, other, scale, second, table, eppf):
     """Make one slice step with stepping out (Neal 2003) from `start`; return the new value."""
     density = log_density(target, start, other, scale, second, table, eppf)
@@ -107,7 +107,7 @@ def tally_seatings(answer_total, table_total, augmented_tables, tables_by_length
         tables_by_length[answer_total[i], table_total[i]] += 1
 
 
-@inner
+@allocating
 def fill_eppf(rng, records, prior, state, work):
     """Fill state.eppf with V of the current concentrations."""
     if prior.finite:
@@ -116,7 +116,7 @@ def fill_eppf(rng, records, prior, state, work):
         fill_random_alpha_eppf(state.record_concentration[0], state.record_concentration[1], state.eppf)
 
 
-@inner
+@allocating
 def draw_concentrations(rng, records, prior, state, work):
     """Draw alpha (`mixed`), or the mean a / b, then the shape a (`hdp` under `adaptive`), and update V."""
     if not prior.finite and not prior.adaptive:

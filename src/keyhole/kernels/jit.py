@@ -72,13 +72,24 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that only other kernels call: without an entry point for Python, which takes less time.
+    """Compile a function that only other kernels call, and that works on the arrays that it is given.
 
-    Tests may still call it from Python; it is then compiled again, as a kernel.
+    It has no entry point for Python, which takes less time, and does not count references to arrays: for every array
+    taken from a tuple these are two atomic additions, a third of the time of some kernels. So it cannot allocate, which
+    the compiler checks. Tests may still call it from Python; it is then compiled again, as a kernel.
     """
+    return _compile_inner(function, counted=False)
+
+
+def allocating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile an inner function that makes arrays or calls one that does."""
+    return _compile_inner(function, counted=True)
+
+
+def _compile_inner(function: Callable[..., Any], counted: bool) -> Callable[..., Any]:
     if config.DISABLE_JIT:
         return function
-    compiled = _compile(function, CACHE_FOLDER, wrapped=False)
+    compiled = _compile(function, CACHE_FOLDER, wrapped=False, counted=counted)
     called: list[Callable[..., Any]] = []
 
     def find_kernel(*_: Any) -> Callable[..., Any]:
@@ -94,9 +105,9 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return entry
 
 
-def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool) -> Any:
+def _compile(function: Callable[..., Any], folder: Path | None, wrapped: bool, counted: bool = True) -> Any:
     """Pass a function to Numba. Division by zero follows NumPy, so that loops with divisions can be vectorised."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": counted}
     options |= {"no_cpython_wrapper": not wrapped, "cache": folder is not None}
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder or "")

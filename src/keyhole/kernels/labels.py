@@ -8,7 +8,7 @@ A profile is removed before its only table is resampled (profiles.py gives the r
 function for the reason given in seats.py.
 """
 
-from keyhole.kernels.jit import inner
+from keyhole.kernels.jit import allocating, inner
 from keyhole.kernels.profiles import (
     CLOSE,
     DONE,
@@ -108,7 +108,7 @@ def label_tables(
     return n, 0, DONE
 
 
-@inner
+@allocating
 def draw_labels(rng, records, prior, state, work):
     """Resample the label of every table."""
     arrays = make_profile_arrays(records, prior, state, work)

@@ -17,10 +17,10 @@ import numpy as np
 
 from keyhole.kernels.boxes import box_probability, fill_set_factors, sum_box
 from keyhole.kernels.distributions import draw_categorical, draw_cumulative, draw_multinomial
-from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.jit import allocating, inner, kernel
 
 
-@inner
+@allocating
 def accumulate_rows(weight, level_profile, profiles, level_start):
     """Return cumulative weights and, for each profile, cumulative levels within each variable."""
     weight_sum = np.zeros(profiles)

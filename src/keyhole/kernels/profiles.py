@@ -17,7 +17,7 @@ import math
 from typing import NamedTuple
 
 from keyhole.kernels.concentrations import fill_eppf
-from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.jit import allocating, inner, kernel
 from keyhole.kernels.state import Floats, Integers, Trees
 from keyhole.kernels.trees import draw_layout, draw_row, fill_below, fill_one_below, fill_shapes
 from keyhole.kernels.weights import draw_weights
@@ -54,7 +54,7 @@ class ProfileArrays(NamedTuple):
     status: Integers
 
 
-@inner
+@allocating
 def make_profile_arrays(records, prior, state, work):
     """Collect the arrays, and fill the shapes of all edges."""
     for j in range(records.level_start.shape[0] - 1):

@@ -83,7 +83,8 @@ def fill_others(q, stratum, first, last, people, terms, law, own, before):
         if people[stratum[e]] * q[e] <= 0.0:
             continue
         fill_binomial(q[e], people[stratum[e]], terms, own)
-        before[:terms] = law[:terms]
+        for x in range(terms):
+            before[x] = law[x]
         for x in range(terms):
             law[x] = 0.0
             for y in range(x + 1):

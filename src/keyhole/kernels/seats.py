@@ -12,7 +12,7 @@ The loop over answers is one long function because Numba counts references at ev
 would dominate its time. It returns whenever a profile must be closed or opened.
 """
 
-from keyhole.kernels.jit import inner
+from keyhole.kernels.jit import allocating, inner
 from keyhole.kernels.profiles import (
     CLOSE,
     DONE,
@@ -100,7 +100,7 @@ def seat_answers(
     return n * variables, DONE
 
 
-@inner
+@allocating
 def draw_seats(rng, records, prior, state, work):
     """Resample the seat of every answer, record by record."""
     arrays = make_profile_arrays(records, prior, state, work)

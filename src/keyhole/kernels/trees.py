@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from keyhole.kernels.distributions import draw_log_gamma, draw_multinomial, draw_table_count, log_rising
-from keyhole.kernels.jit import inner
+from keyhole.kernels.jit import allocating, inner
 
 STEP = 1.0
 """Standard deviation of the steps of log s. They matter where rows are hardly further from pi than chance has it: the
@@ -133,7 +133,7 @@ def draw_layouts(rng, trees, j, first, last, level_count, profiles, strength, sh
             layout[j, k] = proposed
 
 
-@inner
+@allocating
 def step_strengths(rng, trees, sd, j, first, last, level_count, profiles, layout, shape, strength, below):
     """Make a Metropolis step for every strength of key j, rows integrated out; shape is of the old ones."""
     start = trees.strength_start[j]
@@ -173,7 +173,7 @@ def draw_strength(rng, scale, sd, old, tables, cost):
     return proposed if -rng.standard_exponential() < ratio else old
 
 
-@inner
+@allocating
 def draw_base(rng, trees, sd, j, first, last, level_count, profiles, layout, shape, strength, base_level, below):
     """Draw the strengths and the base levels of key j, rows integrated out; fill shape for both, old and new."""
     fill_shapes(trees, j, strength, base_level, shape)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.kernels.classes import TINY, Tally
-from keyhole.kernels.jit import inner, kernel
+from keyhole.kernels.jit import allocating, inner, kernel
 from keyhole.kernels.state import Floats, Integers
 from keyhole.kernels.trees import draw_layout, fill_shapes
 
@@ -28,11 +28,14 @@ class Nodes(NamedTuple):
     """What all profiles share.
 
     shape, strength : float64 (edges,), s_u b_uc of an edge and s_u of the node where it begins.
+    child : int64 (edges,), the node where an edge ends, -1 for one that ends at a level; mass : scratch of the nodes.
     path_start : int64 (layouts, levels + 1), path_edge : int64, the edges from the root to each level.
     """
 
     shape: Floats
     strength: Floats
+    child: Integers
+    mass: Floats
     path_start: Integers
     path_edge: Integers
 
@@ -40,7 +43,7 @@ class Nodes(NamedTuple):
 class Held(NamedTuple):
     """What each profile has, with room for more profiles; one without records is a gap.
 
-    records : int64 (room,); answers, layout : int64 (J, room); edge_count : int64 (edges, room), N_kc.
+    records : int64 (room,); answers, layout : int64 (J, room); edge_count : int64 (room, edges), N_kc.
     chance : float64 (levels, room), E theta of an ordered variable, lambda pi_x + N_kx of a flat one.
     scale : float64 (room,), the number of records over what the chances of flat variables are to be divided by.
     """
@@ -60,15 +63,27 @@ def is_flat(trees, j):
 
 
 @inner
+def fill_children(trees, own, child):
+    """Fill the nodes where the edges of a layout end; a node has the levels of the edge that leads to it."""
+    for u in range(trees.node_start[own] + 1, trees.node_start[own + 1]):
+        first, last = trees.edge_first[trees.edge_start[u]], trees.edge_last[trees.edge_start[u + 1] - 1]
+        for e in range(trees.edge_start[trees.node_start[own]], trees.edge_start[u]):
+            if trees.edge_first[e] == first and trees.edge_last[e] == last:
+                child[e] = u
+
+
+@allocating
 def make_nodes(trees, level_start, strength, base_level):
     """Return what all profiles share."""
     edges, layouts, levels = trees.edge_first.shape[0], trees.node_start.shape[0] - 1, base_level.shape[0]
     nodes = Nodes(
-        np.empty(edges), np.empty(edges), np.zeros((layouts, levels + 1), np.int64),
-        np.empty((trees.edge_last - trees.edge_first).sum(), np.int64),
+        np.empty(edges), np.empty(edges), np.full(edges, -1), np.ones(trees.node_strength.shape[0]),
+        np.zeros((layouts, levels + 1), np.int64), np.empty((trees.edge_last - trees.edge_first).sum(), np.int64),
     )  # fmt: skip
     for u in range(trees.node_strength.shape[0]):
         nodes.strength[trees.edge_start[u] : trees.edge_start[u + 1]] = strength[trees.node_strength[u]]
+    for own in range(layouts):
+        fill_children(trees, own, nodes.child)
     found = 0
     for j in range(level_start.shape[0] - 1):
         fill_shapes(trees, j, strength, base_level, nodes.shape)
@@ -83,24 +98,24 @@ def make_nodes(trees, level_start, strength, base_level):
     return nodes
 
 
-@inner
+@allocating
 def make_held(variables, edges, levels, room):
     """Return profiles without records."""
     return Held(
         np.zeros(room, np.int64), np.zeros((variables, room), np.int64), np.zeros((variables, room), np.int64),
-        np.zeros((edges, room), np.int64), np.zeros((levels, room)), np.zeros(room),
+        np.zeros((room, edges), np.int64), np.zeros((levels, room)), np.zeros(room),
     )  # fmt: skip
 
 
-@inner
+@allocating
 def enlarge_held(held):
     """Return the same with twice the room."""
     room = held.records.shape[0]
-    larger = make_held(held.answers.shape[0], held.edge_count.shape[0], held.chance.shape[0], 2 * room)
+    larger = make_held(held.answers.shape[0], held.edge_count.shape[1], held.chance.shape[0], 2 * room)
     larger.records[:room] = held.records
     larger.answers[:, :room] = held.answers
     larger.layout[:, :room] = held.layout
-    larger.edge_count[:, :room] = held.edge_count
+    larger.edge_count[:room] = held.edge_count
     larger.chance[:, :room] = held.chance
     larger.scale[:room] = held.scale
     return larger
@@ -112,29 +127,38 @@ def count_answer(trees, nodes, held, j, v, k, number):
     held.answers[j, k] += number
     own = trees.layout_start[j] + held.layout[j, k]
     for x in range(nodes.path_start[own, v], nodes.path_start[own, v + 1]):
-        held.edge_count[nodes.path_edge[x], k] += number
+        held.edge_count[k, nodes.path_edge[x]] += number
+
+
+@inner
+def fill_split(shape, strength, child, mass, edge_start, edge_first, first, last, edge_count, chance, k):
+    """Fill the chances of all levels of an ordered variable whose layout has the nodes first <= u < last."""
+    for u in range(first, last):
+        start, end = edge_start[u], edge_start[u + 1]
+        total = strength[start]
+        for e in range(start, end):
+            total += edge_count[k, e]
+        for e in range(start, end):
+            part = mass[u] * ((shape[e] + edge_count[k, e]) / total)
+            if child[e] < 0:
+                chance[edge_first[e], k] = part
+            else:
+                mass[child[e]] = part
 
 
 @inner
 def fill_chances(trees, nodes, held, j, k):
     """Fill the chances of all levels of a variable from the counts."""
     own = trees.layout_start[j] + held.layout[j, k]
-    root = trees.node_start[own]
+    first, last = trees.node_start[own], trees.node_start[own + 1]
     if is_flat(trees, j):
-        for e in range(trees.edge_start[root], trees.edge_start[root + 1]):
-            held.chance[trees.edge_first[e], k] = nodes.shape[e] + held.edge_count[e, k]
-        return
-    for v in range(trees.edge_first[trees.edge_start[root]], trees.edge_last[trees.edge_start[root + 1] - 1]):
-        held.chance[v, k] = 1.0
-    for u in range(root, trees.node_start[own + 1]):
-        start, end = trees.edge_start[u], trees.edge_start[u + 1]
-        total = nodes.strength[start]
-        for e in range(start, end):
-            total += held.edge_count[e, k]
-        for e in range(start, end):
-            share = (nodes.shape[e] + held.edge_count[e, k]) / total
-            for v in range(trees.edge_first[e], trees.edge_last[e]):
-                held.chance[v, k] *= share
+        for e in range(trees.edge_start[first], trees.edge_start[last]):
+            held.chance[trees.edge_first[e], k] = nodes.shape[e] + held.edge_count[k, e]
+    else:
+        fill_split(
+            nodes.shape, nodes.strength, nodes.child, nodes.mass, trees.edge_start, trees.edge_first,
+            first, last, held.edge_count, held.chance, k,
+        )  # fmt: skip
 
 
 @inner
@@ -158,7 +182,7 @@ def move_record(trees, nodes, held, level, k, number):
         count_answer(trees, nodes, held, j, level[j], k, number)
         if is_flat(trees, j):
             edge = nodes.path_edge[nodes.path_start[trees.layout_start[j], level[j]]]
-            held.chance[level[j], k] = nodes.shape[edge] + held.edge_count[edge, k]
+            held.chance[level[j], k] = nodes.shape[edge] + held.edge_count[k, edge]
         else:
             fill_chances(trees, nodes, held, j, k)
     fill_scale(trees, nodes, held, k)
@@ -186,7 +210,7 @@ def weigh_own(trees, nodes, held, level, k, each):
         total = held.answers[j, k] - 1.0
         for x in range(nodes.path_start[own, level[j]], nodes.path_start[own, level[j] + 1]):
             e = nodes.path_edge[x]
-            inside = held.edge_count[e, k] - 1.0
+            inside = held.edge_count[k, e] - 1.0
             weight *= (nodes.shape[e] + inside) / (nodes.strength[e] + total)
             total = inside
     return weight
@@ -207,15 +231,16 @@ def weigh_profiles(trees, nodes, held, gamma, base_level, level, used, score, cu
 
     The factor is 1, unless the weights are so small that they are computed in logarithms.
     """
-    variables, answers = level.shape[0], 0
-    score[:used] = held.scale[:used]
+    variables, answers, chance = level.shape[0], 0, held.chance
+    for k in range(used):
+        score[k] = held.scale[k]
     score[used] = gamma
     for j in range(variables):
         v = level[j]
         if v >= 0:
             answers += 1
             for k in range(used):
-                score[k] *= held.chance[v, k]
+                score[k] *= chance[v, k]
             score[used] *= base_level[v]
         elif is_flat(trees, j):
             edge = trees.edge_start[trees.node_start[trees.layout_start[j]]]
@@ -265,7 +290,7 @@ def draw_other(rng, cumulative, used, k, own):
     return low
 
 
-@inner
+@allocating
 def hold_records(trees, nodes, cells, label, layout):
     """Return the profiles with their records."""
     variables, levels = cells.level.shape[1], cells.level_start[-1]
@@ -301,6 +326,33 @@ def count_labels(cells, label, profiles):
     return tally
 
 
+@inner
+def visit_cell(rng, trees, nodes, held, gamma, base_level, level, label, first, last, used, score, cumulative):
+    """Draw the labels of the records of a cell, first <= i < last; return the number of profiles in use.
+
+    There must be room for a profile more for each record.
+    """
+    each = 0.0
+    for i in range(first, last):
+        if each == 0.0:
+            each = weigh_profiles(trees, nodes, held, gamma, base_level, level, used, score, cumulative)
+        k = label[i]
+        own = weigh_own(trees, nodes, held, level, k, each)
+        chosen = draw_other(rng, cumulative, used, k, own)
+        if chosen == used:
+            chosen = 0
+            while chosen < used and held.records[chosen] > 0:
+                chosen += 1
+            if chosen == used:
+                used += 1
+            open_profile(rng, trees, nodes, held, chosen)
+        if chosen != k:
+            move_record(trees, nodes, held, level, k, -1)
+            move_record(trees, nodes, held, level, chosen, 1)
+            label[i], each = chosen, 0.0
+    return used
+
+
 @kernel
 def visit_records(rng, cells, trees, label, old, passes):
     """Draw the label of every record `passes` times, one record after the other; return labels and layouts."""
@@ -311,30 +363,14 @@ def visit_records(rng, cells, trees, label, old, passes):
     for _ in range(passes):
         i = 0
         for c in range(cells.size.shape[0]):
-            level, each = cells.level[c], 0.0
-            for _ in range(cells.size[c]):
-                if each == 0.0:
-                    each = weigh_profiles(
-                        trees, nodes, held, gamma, old.base_level, level, used, score, cumulative
-                    )  # fmt: skip
-                k = found[i]
-                own = weigh_own(trees, nodes, held, level, k, each)
-                chosen = draw_other(rng, cumulative, used, k, own)
-                if chosen == used:
-                    chosen = 0
-                    while chosen < used and held.records[chosen] > 0:
-                        chosen += 1
-                    if chosen == used:
-                        used += 1
-                        if used == held.records.shape[0]:
-                            held = enlarge_held(held)
-                            score, cumulative = np.zeros(2 * used), np.zeros(2 * used)
-                    open_profile(rng, trees, nodes, held, chosen)
-                if chosen != k:
-                    move_record(trees, nodes, held, level, k, -1)
-                    move_record(trees, nodes, held, level, chosen, 1)
-                    found[i], each = chosen, 0.0
-                i += 1
+            last = i + cells.size[c]
+            while used + cells.size[c] >= held.records.shape[0]:
+                held = enlarge_held(held)
+                score, cumulative = np.zeros(held.records.shape[0]), np.zeros(held.records.shape[0])
+            used = visit_cell(
+                rng, trees, nodes, held, gamma, old.base_level, cells.level[c], found, i, last, used, score, cumulative
+            )
+            i = last
     kept = np.flatnonzero(held.records[:used] > 0)
     name = np.zeros(used, np.int32)
     name[kept] = np.arange(kept.shape[0])

