@@ -140,6 +140,7 @@ def assess(
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
     count_cells: bool = False,
+    merge: Mapping[str, Any] | None = None,
     with_keys: bool = False,
     keep_data: bool = False,
     policy: str | Policy | Sequence[str | Policy] = (),
@@ -202,6 +203,9 @@ def assess(
     count_cells
         Let the database count the records of each cell of the query, so that no row is read. `records` then has one row
         for each cell, in the order of ``ORDER BY`` the keys.
+    merge
+        Categories of keys to merge before anything is estimated, as in ``{"AGE": [[1, 2], [3, 4]]}`` or
+        ``{"AGE": "1,2|3,4"}``; after `bands`. ``{"EDUC": {"school": [1, 2, 3]}}`` names a merged category.
     with_keys
         Add the keys of each record to `Assessment.records`, and so to records.csv and records.parquet.
     keep_data
@@ -241,7 +245,7 @@ def assess(
     kept = None if checkpoint is None else Path(checkpoint)
     if kept is not None:
         refuse_unfinished(kept, resume or overwrite)
-    reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
+    reading = SourceOptions(query, count, bands, user_missing, na, count_cells, merge)
     columns = (strata,) if isinstance(strata, str) else tuple(strata)
     check_design(columns, strata_sizes, weight, weight_classes, fraction)
     asked_policies = (policy,) if isinstance(policy, str | Policy) else tuple(policy)

@@ -122,6 +122,7 @@ class InputBlock(ReadableModel):
     ordered: list[str] = Field(default_factory=list)
     count: str | None
     bands: dict[str, str]
+    merge: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
     user_missing: Literal["keep", "blank"]
     na: MissingBlock | None = None
     dropped: int

@@ -43,6 +43,37 @@ RENAMED = {"bands": "band"}
 """Options of Python that have another name on the command line."""
 
 
+_NAME = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^,|]*?))\s*([,|]|$)""")
+"""The name of a category and what separates it from the next. A quote counts only where it encloses a whole name."""
+
+
+def read_groups(text: str) -> list[list[str]]:
+    """Turn 1,2|3,4 into lists of categories; nothing if a name without quotes is empty."""
+    groups: list[list[str]] = [[]]
+    place, separator = 0, ","
+    while separator:
+        found = _NAME.match(text, place)
+        if found is None or found[3] == "":
+            return []
+        groups[-1].append(next(name for name in found.groups()[:3] if name is not None))
+        place, separator = found.end(), found[4]
+        if separator == "|":
+            groups.append([])
+    return groups
+
+
+def write_groups(groups: Iterable[Iterable[str]]) -> str:
+    """Write lists of categories as `read_groups` reads them."""
+    return "|".join(",".join(map(_quote_name, group)) for group in groups)
+
+
+def _quote_name(name: str) -> str:
+    """Quote a category where it would be read otherwise."""
+    if name and not set(name) & set(",|'\"") and name == name.strip():
+        return name
+    return f'"{name}"' if "'" in name else f"'{name}'"
+
+
 def as_flags(text: str) -> str:
     """Write options, which library messages name in backticks, as flags: `time_limit` as --time-limit."""
     return re.sub("`([a-z_]+)`", _as_flag, text)

@@ -15,7 +15,7 @@ from keyhole.app.home import Project, choose_ending, open_home, show_name
 from keyhole.app.said import say
 from keyhole.app.screens import differs
 from keyhole.cli import group
-from keyhole.commands.what_if import read_merges
+from keyhole.commands.flags import read_merges
 from keyhole.errors import KeyholeError, OutputError, SettingsError
 from tests.unit.asgi import open_page
 

@@ -13,8 +13,7 @@ import pytest
 
 import keyhole
 from keyhole.cli import COMMANDS, group, main
-from keyhole.commands.flags import FRACTION_OR_PERCENT
-from keyhole.commands.what_if import read_merges
+from keyhole.commands.flags import FRACTION_OR_PERCENT, read_merges
 from keyhole.risk.advice import Verdict
 from keyhole.settings import option_names
 from tests.unit.test_settings import BAD

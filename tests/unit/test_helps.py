@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import keyhole
-from keyhole.commands.what_if import read_merges
+from keyhole.commands.flags import read_merges
 from keyhole.data import Variable
 from keyhole.report.sections import _option
 from keyhole.risk import helps

@@ -101,6 +101,18 @@ def test_bands_of_the_assessment_are_released(survey):
     assert found["SEX"].equals(survey["SEX"])
 
 
+def test_merged_categories_of_the_assessment_are_released(survey, tmp_path):
+    merge = {"WORK": "3,4,5", "SEX": [["m", ""]]}
+    plan = kh.assess(survey, KEYS, population=3000, merge=merge, quick=True, max_sweeps=60).plan("tau1.upper=3000")
+    assert plan.steps == ()
+    plan.save(tmp_path / "plan")
+    found = kh.protect(survey, load_plan(tmp_path / "plan"))
+    work = [str(value) if value < 3 else "3+" for value in survey["WORK"]]
+    assert found["WORK"].to_list() == work
+    assert set(found["SEX"]) == {"f", "m|blank"}
+    assert found.equals(kh.protect(survey, plan))
+
+
 def test_rows_that_were_not_assessed_are_left_out(survey):
     run = kh.assess(survey, KEYS, population=3000, missing="drop", quick=True, max_sweeps=60)
     found = apply_plan(survey, run.plan("tau1.upper=3000").recipe)

@@ -2,13 +2,23 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from keyhole.commands import what_if
 from keyhole.data.bands import read_bands
 from keyhole.data.order import note_order
-from keyhole.data.recoding import join_groups, merge_bands, merge_bottom, merge_lists, merge_top, name_group, read_span
+from keyhole.data.recoding import (
+    join_groups,
+    merge_bands,
+    merge_bottom,
+    merge_key,
+    merge_lists,
+    merge_top,
+    name_group,
+    read_span,
+)
 from keyhole.data.variables import Variable
 from keyhole.errors import SettingsError
 from keyhole.risk.release import make_coarsening
@@ -112,3 +122,48 @@ def test_what_if_refuses_an_option_that_names_a_key_twice(option):
     done = CliRunner().invoke(what_if.command, ["folder", option, "AGE=1", option, "AGE=2"])
     assert done.exit_code == 2
     assert f"AGE has two {option}: give one." in done.output
+
+
+@pytest.mark.parametrize(
+    ("variable", "entry", "categories", "codes", "order"),
+    [
+        (AGE, "18,19|20,21,22", ["18-19", "20-22", *map(str, range(23, 30))], [0, 0, 1, 1, 1, *range(2, 9)], (0, 9)),
+        (AGE, [range(18, 29)], ["18-28", "29"], [0] * 11 + [1], (0, 0)),  # two categories have no order
+        (AGE, "18,20", ["18|20", "19", *map(str, range(21, 30))], [0, 1, 0, *range(2, 11)], (0, 0)),
+        (BANDED, "45-59,60+", ["0-14", "15-29", "30-44", "45+", ""], [0, 1, 2, 3, 3, 4], (0, 4)),
+        (BANDED, "60+,''", ["0-14", "15-29", "30-44", "45-59", "60+|blank"], [0, 1, 2, 3, 4, 4], (0, 0)),
+        (COLOUR, {"warm": ["red"], "others": ["blue", "green"]}, ["others", "warm"], [0, 0, 1], (0, 0)),
+        (COLOUR, '"red",blue', ["blue|red", "green"], [0, 1, 0], (0, 0)),
+    ],
+)
+def test_categories_are_merged_before_the_estimate(variable, entry, categories, codes, order):
+    own = np.array([*range(len(variable.categories)), -1], np.int16)
+    found, merged, groups = merge_key(variable, own, entry)
+    assert found.categories == tuple(categories)
+    assert merged.tolist() == [*codes, -1]
+    assert merged.dtype == np.int16
+    assert found.orderable == order
+    assert found.ordered == (order != (0, 0))
+    assert all(
+        found.categories[merged[variable.categories.index(code)]] == name for name in groups for code in groups[name]
+    )
+    assert sum(len(members) - 1 for members in groups.values()) == len(variable.categories) - len(categories)
+
+
+def test_labels_are_merged_as_codes_are():
+    found, _, _ = merge_key(CODED, np.arange(4), "1,2")
+    assert (found.categories, found.labels) == (("1-2", "3", "4"), ("up to 19", "20-29", "30 and over"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("1,,2", "write the categories to merge, as in 1,2"), ([], "write the categories"), (7, "write the categories"),
+        ([1, 2], "not a list"), ("18,x", "merge of 'AGE', group 1: 'x' is not a category"),
+        ("18,19|19,20", "group 2 names a category twice"), ({"25": [18, 19]}, "two categories would have one name"),
+        ([range(18, 30)], "one category would be left: leave the key out instead"),
+    ],
+)  # fmt: skip
+def test_wrong_merges_are_refused_in_one_line(entry, message):
+    with pytest.raises(SettingsError, match=message):
+        merge_key(AGE, np.arange(12), entry)

@@ -27,8 +27,18 @@ CASES = {
     "rules": {"zeros": RULES, "drop_contradictions": True},
     "codebook": {"codebook": {"A": [5, 4, 3, 2, 1, 9], "B": {"x": "X", "y": "Y", "z": "Z"}}},
     "bands": {"keys": "A,B,C,AGE", "bands": {"AGE": "20y"}},
+    "merged": {
+        "keys": "A,B,C,AGE",
+        "bands": {"AGE": "20y"},
+        "merge": {"AGE": "20-39,40-59", "B": [["x", "z"]], "A": {"low": [1, 2]}},
+    },
+    "merged, with labels": {
+        "codebook": {"A": [5, 4, 3, 2, 1, 9], "B": {"x": "X", "y": "Y", "z": "Z"}},
+        "merge": {"A": [[5, 3]], "B": "'',x"},
+    },
     "dropped": {"missing": "drop"},
     "to the model": {"missing": "model", "zeros": RULES, "drop_contradictions": True},
+    "merged, to the model": {"missing": "model", "merge": {"B": "x,z"}},
     "mixed": {"model": "mixed", "profiles": 3},
     "classes": {"quick": True, "zeros": RULES, "drop_contradictions": True},
     "a constant key": {"keys": "A,ONE,B,C"},

@@ -6,7 +6,7 @@ from typing import Any
 from keyhole.app.choices import Choices, make_options
 from keyhole.app.home import Project
 from keyhole.errors import KeyholeError
-from keyhole.words import command_line
+from keyhole.words import command_line, write_groups
 
 FLAGS = {"bands": "band"}
 IMPORT = "import keyhole as kh\n\n"
@@ -92,18 +92,6 @@ def list_flags(options: dict[str, Any]) -> list[str]:
     return words
 
 
-def quote(name: str) -> str:
-    """Quote a category where it would be read otherwise."""
-    if name and not set(name) & set(",|'\"") and name == name.strip():
-        return name
-    return f'"{name}"' if "'" in name else f"'{name}'"
-
-
-def merge_words(groups: list[list[str]]) -> str:
-    """Write groups of categories as --merge takes them."""
-    return "|".join(",".join(map(quote, group)) for group in groups)
-
-
 def say_what_if(project: Project, folder: str) -> dict[str, str]:
     """Ask what is chosen on the screen; without a change there is nothing to ask."""
     choices: Choices = project.choices
@@ -122,7 +110,7 @@ def say_what_if(project: Project, folder: str) -> dict[str, str]:
         words += [f"--{name}", str(release[name])] if name in release else []
     words += [word for name in choices.judged for word in ("--policy", name)]
     for name, groups in merge.items():
-        words += ["--merge", f"{name}={merge_words(groups)}"]
+        words += ["--merge", f"{name}={write_groups(groups)}"]
     arguments = ", ".join(f"{name}={value!r}" for name, value in release.items() if value)
     asked = f"a.what_if({arguments}, data={project.file!r})"
     said = make(words, f"a = kh.load({folder!r})\n{asked}{find}")

@@ -39,7 +39,7 @@ GATE_CROSSED = 4
     is_flag=True,
     help="Keep the encoded keys of all records in the result folder, so that what-if needs no FILE.",
 )
-@add(*flags.DATABASE, *flags.CELLS)
+@add(*flags.DATABASE, *flags.CELLS, flags.MERGE)
 @click.option(
     "--fail-above",
     multiple=True,

@@ -151,6 +151,7 @@ def describe_time(estimators: Sequence[str], time_limit: float) -> str:
     flags.IDENTIFIER,
     *flags.DATABASE,
     *flags.CELLS,
+    flags.MERGE,
     settings_flags("missing"),
 )
 @click.option("--estimators", metavar="A,B", help="Run only these.  [default: all]")

@@ -9,7 +9,7 @@ from click.types import FloatParamType, IntParamType
 
 from keyhole.errors import SettingsError
 from keyhole.settings import option_help, option_names, option_values
-from keyhole.words import read_people, read_share
+from keyhole.words import read_groups, read_people, read_share
 
 Decorator = Callable[[Any], Any]
 
@@ -80,6 +80,33 @@ def read_pairs(form: str) -> Callable[..., dict[str, str] | None]:
 
 
 read_bands = read_pairs("AGE=0,15,30 (lower limits) or AGE=5y (width)")
+
+
+def read_merges(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """Turn AGE=1,2|3,4 into a name and its lists of categories."""
+    merged: dict[str, Any] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        groups = read_groups(text)
+        if not equals or not name.strip() or not groups:
+            raise click.BadParameter(
+                "write AGE=1,2|3,4: the categories to merge, and | between groups. A name with a comma is quoted "
+                "('Installation, repair'), and '' is the blank category."
+            )
+        if name.strip() in merged:
+            raise click.BadParameter(f"{name.strip()} has two --merge: give one, with | between groups.")
+        merged[name.strip()] = groups
+    return merged
+
+
+MERGE = click.option(
+    "--merge",
+    multiple=True,
+    metavar="KEY=A,B|C,D",
+    callback=read_merges,
+    help="Merge these categories of a key (AGE=1,2|3,4); the others stay. Quote names with a comma; '' is the "
+    "blank category. May be repeated.",
+)
 
 
 STRATA = (

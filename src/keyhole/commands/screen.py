@@ -190,6 +190,8 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         found.append(("Taken as ordered", ", ".join(source.ordered)))
     if source.bands:
         found.append(("Bands (--band)", "; ".join(f"{name}: {text}" for name, text in source.bands.items())))
+    if source.merge:
+        found.append(("Merged (--merge)", ", ".join(source.merge)))
     if source.na is not None and source.na.found:
         found.append(("Missing values", describe_na(source.na)))
     found += [

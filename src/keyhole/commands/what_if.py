@@ -1,52 +1,15 @@
 """`keyhole what-if`."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.commands.flags import FRACTION_OR_PERCENT, JSON, add, read_bands, read_pairs
+from keyhole.commands.flags import FRACTION_OR_PERCENT, JSON, MERGE, add, read_bands, read_pairs
 
 if TYPE_CHECKING:
     from keyhole.risk import Measure, ReleaseRisk
     from keyhole.summary import Summary
-
-
-_NAME = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^,|]*?))\s*([,|]|$)""")
-"""The name of a category and what separates it from the next. A quote counts only where it encloses a whole name."""
-
-
-def _read_groups(text: str) -> list[list[str]]:
-    """Turn 1,2|3,4 into lists of categories; a name without quotes is not empty."""
-    groups: list[list[str]] = [[]]
-    place, separator = 0, ","
-    while separator:
-        found = _NAME.match(text, place)
-        if found is None or found[3] == "":
-            return []
-        groups[-1].append(next(name for name in found.groups()[:3] if name is not None))
-        place, separator = found.end(), found[4]
-        if separator == "|":
-            groups.append([])
-    return groups
-
-
-def read_merges(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    """Turn AGE=1,2|3,4 into a name and its lists of categories."""
-    merged: dict[str, Any] = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        groups = _read_groups(text)
-        if not equals or not name.strip() or not groups:
-            raise click.BadParameter(
-                "write AGE=1,2|3,4: the categories to merge, and | between groups. A name with a comma is quoted "
-                "('Installation, repair'), and '' is the blank category."
-            )
-        if name.strip() in merged:
-            raise click.BadParameter(f"{name.strip()} has two --merge: give one, with | between groups.")
-        merged[name.strip()] = groups
-    return merged
 
 
 read_limits = read_pairs("KEY=CATEGORY, for instance EDUC=7")
@@ -64,14 +27,7 @@ def describe(sample_uniques: int, tau1: "Measure", tau2: "Measure", grade: str) 
 
 STEPS = (
     click.option("--drop", multiple=True, metavar="KEY", help="Leave out this key. May be repeated."),
-    click.option(
-        "--merge",
-        multiple=True,
-        metavar="KEY=A,B|C,D",
-        callback=read_merges,
-        help="Merge these categories of a key (AGE=1,2|3,4); the others stay. Quote names with a comma; '' is the "
-        "blank category. May be repeated.",
-    ),
+    MERGE,
     click.option(
         "--band",
         "bands",

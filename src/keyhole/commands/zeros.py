@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.commands import Group
-from keyhole.commands.flags import CELLS, CODEBOOK, DATABASE, IDENTIFIER, JSON, POPULATION, add, choose_source, given
+from keyhole.commands.flags import (
+    CELLS,
+    CODEBOOK,
+    DATABASE,
+    IDENTIFIER,
+    JSON,
+    MERGE,
+    POPULATION,
+    add,
+    choose_source,
+    given,
+)
 from keyhole.commands.screen import print_json, print_na, print_table, print_text
 from keyhole.files import refuse_existing
 from keyhole.words import first_few, percent, plural
@@ -24,7 +35,7 @@ RULES = click.argument("rules", type=click.Path(path_type=Path))
 DATA = add(
     click.argument("file", type=click.Path(path_type=Path), required=False),
     click.option("--keys", metavar="A,B,C", help="Key variables.  [default: those of the codebook]"),
-    *(CODEBOOK, IDENTIFIER, *DATABASE, *CELLS),
+    *(CODEBOOK, IDENTIFIER, *DATABASE, *CELLS, MERGE),
 )
 
 

@@ -22,6 +22,7 @@ class SourceOptions:
     query: SQL query; the source is then the address of a database.
     count: column with the number of records that each row represents, in a table of cells.
     bands: lower limits or width by numeric key, as text or list.
+    merge: by key, the categories to merge, as text or lists, after bands.
     user_missing: whether codes that SPSS, Stata or SAS files declare missing are categories (keep) or blank.
     count_cells: let the database count the records of each cell; a row is then a cell.
     na: texts that mean missing, in place of the default (`na.DEFAULT`); the empty text always does.
@@ -33,6 +34,7 @@ class SourceOptions:
     user_missing: Literal["keep", "blank"] = "keep"
     na: Sequence[str] | None = None
     count_cells: bool = False
+    merge: Mapping[str, Any] | None = None
 
     @property
     def count_column(self) -> str | None:
@@ -57,6 +59,11 @@ class SourceOptions:
         for name in self.bands or ():
             if name not in keys:
                 raise InputError(f"`bands` {name}: it is not one of the keys; add it to them or omit the bands.")
+        if self.merge is not None and not isinstance(self.merge, Mapping):
+            raise SettingsError("`merge` must map keys to the categories to merge, for instance {'AGE': [[1, 2]]}")
+        for name in self.merge or ():
+            if name not in keys:
+                raise InputError(f"`merge` {name}: it is not one of the keys; add it to them or omit the merge.")
 
 
 def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from keyhole.data.columns import SourceOptions, check_keys
 from keyhole.data.design import check_extra_columns, name_extra_columns
 from keyhole.data.na import blank_keys
 from keyhole.data.order import mark_order, note_order
+from keyhole.data.recoding import merge_key
 from keyhole.data.source import read_table
 from keyhole.data.strata import class_weights, code_strata
 from keyhole.data.variables import Microdata, Table, Variable
@@ -73,9 +74,12 @@ def read_microdata(
     rows = np.flatnonzero(present)
     frame = frame.filter(pl.Series(present)) if len(rows) < len(present) else frame
     encoded: list[tuple[Variable, NDArray[Any]]] = []
+    merged = {}
     for name in names:
         insist = name in allow_identifier
         variable, codes = encode_key(frame[name], table, book, bands.get(name), rows, records, missing, insist)
+        if name in (options.merge or {}):
+            variable, codes, merged[name] = merge_key(variable, codes, (options.merge or {})[name])
         # Two bytes for each answer rather than four: ten keys of ten million records stay below 200 MB.
         narrow = len(variable.categories) <= np.iinfo(np.int16).max
         encoded.append((variable, codes.astype(np.int16) if narrow else codes))
@@ -109,6 +113,7 @@ def read_microdata(
         reading={
             "count": COUNT_CELLS if options.count_cells else options.count,
             "bands": {name: entry.text for name, entry in bands.items()},
+            "merge": merged,
             "user_missing": options.user_missing,
             "na": na,
             "dropped": dropped,

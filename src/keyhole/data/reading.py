@@ -25,6 +25,7 @@ class Reading:
     codes: SHA-256 of names, categories and codes of its records; rows: number of input rows; unused: those that are no
     records, from 1.
     variables: the keys; ignored: keys with one category; met: texts that meant missing, by key.
+    merge: by key, the categories of each that was merged, by its name.
     strata: the options with which the columns of strata are read.
     """
 
@@ -39,6 +40,7 @@ class Reading:
     user_missing: Literal["keep", "blank"]
     na: Sequence[str] | None
     missing: Literal["category", "drop", "model"]
+    merge: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     strata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -57,12 +59,12 @@ def read_records(reading: Reading, data: Any, whose: str = "this result") -> Mic
         raise InputError("the records of this result were counted by a database: make the run again with `keep_data`.")
     names = [*(variable.name for variable in reading.variables), *reading.ignored]
     book = {
-        variable.name: {
-            "categories": list(variable.categories), "missing": list(reading.met.get(variable.name, ())),
-        }
-        for variable in reading.variables
-    }  # fmt: skip
-    options = SourceOptions(None, reading.count, reading.bands, reading.user_missing, reading.na)
+        name: {"categories": categories, "missing": list(reading.met.get(name, ()))}
+        for name, categories in _list_categories(reading).items()
+    }
+    options = SourceOptions(
+        None, reading.count, reading.bands, reading.user_missing, reading.na, merge=reading.merge or None
+    )
     other = InputError(
         f"{where} does not hold the records of {whose}: give the data that it was made from, as they were."
     )
@@ -80,3 +82,12 @@ def read_records(reading: Reading, data: Any, whose: str = "this result") -> Mic
         raise other
     # That the result served as codebook here declares no category and orders none.
     return replace(found, variables=reading.variables)
+
+
+def _list_categories(reading: Reading) -> dict[str, list[str]]:
+    """Return the categories of each key as they were before any were merged."""
+    found = {}
+    for variable in reading.variables:
+        merged = reading.merge.get(variable.name, {})
+        found[variable.name] = [code for one in variable.categories for code in merged.get(one, [one])]
+    return found

@@ -7,17 +7,19 @@ stated") stays as it is unless a list names it.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.data.bands import Bands
 from keyhole.data.codebook import code_text, whole_numbers
-from keyhole.data.order import NUMBER
+from keyhole.data.order import FEWEST_ORDERED, NOTHING, NUMBER, Range
 from keyhole.data.variables import BLANK, Variable
 from keyhole.errors import SettingsError
+from keyhole.words import read_groups
 
 Groups = tuple[tuple[int, ...], ...]
 """Categories of a variable in groups, each published as one category; by their index."""
@@ -77,13 +79,13 @@ def read_spans(variable: Variable, option: str) -> dict[int, Span]:
     )
 
 
-def merge_lists(variable: Variable, lists: Iterable[Iterable[Any]]) -> Groups:
+def merge_lists(variable: Variable, lists: Iterable[Iterable[Any]], option: str = "recode") -> Groups:
     """Return all categories in groups, in the order of their first category."""
     place = {category: index for index, category in enumerate(variable.categories)}
     groups: list[tuple[int, ...]] = []
     taken: set[int] = set()
     for number, members in enumerate(lists, start=1):
-        where = f"recode of '{variable.name}', group {number}"
+        where = f"{option} of '{variable.name}', group {number}"
         if isinstance(members, str) or not isinstance(members, Iterable):
             raise SettingsError(f"{where} is not a list: write lists of categories, for instance [[1, 2], [3, 4]]")
         codes = whole_numbers([code_text(member) for member in members])
@@ -227,3 +229,57 @@ def _name_range(low: float, end: Span) -> str:
         return f"{low:g}+"
     to = " to <" if end.open else " to " if low < 0 else "-"
     return f"{low:g}{to}{end.high:g}"
+
+
+def merge_key(
+    variable: Variable, codes: NDArray[Any], entry: Any
+) -> tuple[Variable, NDArray[Any], dict[str, list[str]]]:
+    """Merge categories of a key before anything is estimated.
+
+    entry: text such as "1,2|3,4", lists of categories, or a mapping from the names of the merged categories to them.
+    Return the coarser key, the category of each row, and the categories of each that is merged, by its name.
+    """
+    named = isinstance(entry, Mapping)
+    lists = read_groups(entry) if isinstance(entry, str) else list(entry.values()) if named else entry
+    if isinstance(lists, bytes) or not isinstance(lists, Iterable) or not (lists := list(lists)):
+        raise SettingsError(f"`merge` {variable.name}: write the categories to merge, as in 1,2|3,4")
+    groups = merge_lists(variable, lists, "merge")
+    if len(groups) < 2:
+        # The key would be ignored as if all people were alike, and released as it is.
+        raise SettingsError(f"`merge` {variable.name}: one category would be left: leave the key out instead")
+    labels = None
+    if named:
+        given = {variable.categories.index(code_text(members[0])): str(name) for name, members in entry.items()}
+        names = [next((given[x] for x in group if x in given), variable.categories[group[0]]) for group in groups]
+    else:
+        names = [name_group(variable, group) for group in groups]
+    if variable.labels is not None:
+        labelled = replace(variable, categories=variable.labels)
+        labels = tuple(name_group(labelled, group) for group in groups)
+    if len(set(names)) < len(names):
+        raise SettingsError(f"`merge` {variable.name}: two categories would have one name: merge others")
+    low, high = _merge_order(variable, groups)
+    coarser = replace(
+        variable, categories=tuple(names), labels=labels, orderable=(low, high), ordered=variable.ordered and high > 0
+    )
+    place = np.empty(len(variable.categories) + 1, codes.dtype)
+    for g, group in enumerate(groups):
+        place[list(group)] = g
+    place[-1] = -1  # an answer left to the model
+    merged = {
+        name: [variable.categories[x] for x in group]
+        for name, group in zip(names, groups, strict=True)
+        if len(group) > 1
+    }
+    return coarser, place[codes], merged
+
+
+def _merge_order(variable: Variable, groups: Groups) -> Range:
+    """Return which groups have an order: those of a key that had one, if only neighbours are merged."""
+    first, last = variable.orderable
+    inside = [g for g, group in enumerate(groups) if first <= group[0] and group[-1] < last]
+    for g, group in enumerate(groups):
+        apart = group[-1] - group[0] >= len(group)
+        if (g in inside and apart) or (g not in inside and any(first <= x < last for x in group)):
+            return NOTHING
+    return (inside[0], inside[-1] + 1) if len(inside) >= FEWEST_ORDERED else NOTHING

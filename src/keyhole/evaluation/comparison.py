@@ -249,6 +249,7 @@ def compare(
     user_missing: Literal["keep", "blank"] = "keep",
     na: Sequence[str] | None = None,
     count_cells: bool = False,
+    merge: Mapping[str, Any] | None = None,
     weight: str | None = None,
     strata: str | Sequence[str] = (),
     strata_sizes: Any = None,
@@ -266,7 +267,7 @@ def compare(
         As in `assess`.
     estimators
         Names, as a list or separated by commas; all of docs/estimators.md if not given.
-    drop_contradictions, allow_identifier, query, count, bands, user_missing, na, count_cells
+    drop_contradictions, allow_identifier, query, count, bands, user_missing, na, count_cells, merge
         As in `assess`.
     weight, strata, strata_sizes, weight_classes
         As in `assess`. Only keyhole's models know strata; `individual-risk` uses weights, those of the strata if there
@@ -288,7 +289,7 @@ def compare(
         If no estimator can use the input.
     """
     chosen, names = make_settings(settings, **options), choose_estimators(estimators)
-    reading = SourceOptions(query, count, bands, user_missing, na, count_cells)
+    reading = SourceOptions(query, count, bands, user_missing, na, count_cells, merge)
     given = prepare(
         source,
         keys,

@@ -122,7 +122,8 @@ def apply_plan(
             log.append(f"{name}: left out")
             continue
         blank = np.isin(rows + 1, recipe.blank.get(name, ()))
-        columns.append(_publish(column[rows], key, microdata, j, codes[rows, j], blank, name in recipe.reading.bands))
+        coarser = name in recipe.reading.bands or name in recipe.reading.merge
+        columns.append(_publish(column[rows], key, microdata, j, codes[rows, j], blank, coarser))
         log += _describe(key, blank)
     if recipe.remove:
         log.append(f"{plural(len(recipe.remove), 'record')} removed")
@@ -162,10 +163,13 @@ def _publish(
     j: int,
     codes: NDArray[np.int32],
     blank: NDArray[np.bool_],
-    banded: bool,
+    coarser: bool,
 ) -> pl.Series:
-    """Return a key as it is released; without merged categories its values stay as they were written."""
-    if key.unchanged and not banded:
+    """Return a key as it is released; without merged categories its values stay as they were written.
+
+    coarser: whether the assessment already saw it in bands or with merged categories.
+    """
+    if key.unchanged and not coarser:
         return column.set(pl.Series(blank), None) if blank.any() else column
     published = key.published
     texts = [published[code] or None for code in microdata.variables[j].categories]

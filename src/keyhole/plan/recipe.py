@@ -98,6 +98,9 @@ class Recipe:
             "na": None if reading.na is None else list(reading.na),
             "user_missing": reading.user_missing,
             "bands": dict(reading.bands),
+            "merge": {
+                name: {one: list(codes) for one, codes in found.items()} for name, found in reading.merge.items()
+            },
             "count": reading.count,
         }
         return HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=118)
@@ -172,6 +175,7 @@ def _make_recipe(content: Mapping[str, Any], path: Path) -> Recipe:
         user_missing=file["user_missing"],
         na=None if _text(file["na"]) is None else list(file["na"]),
         missing=file["missing"],
+        merge=dict(file.get("merge", {})),
     )
     given = content["keys"]
     unknown = next((name for name in given if name not in file["categories"]), None)

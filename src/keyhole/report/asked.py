@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.settings import Settings
-from keyhole.words import clean_name, command_line
+from keyhole.words import clean_name, command_line, write_groups
 
 LONGER = "30m"
 DESIGN = ("weight", "household")
@@ -31,8 +31,10 @@ class Asked:
         return "" if file is None or self._asked.get("query") else clean_name(Path(file).name)
 
     def suggest(self) -> str | None:
-        """Return the command that suggests rules for the file; None if it was no file."""
+        """Return the command that suggests rules; None without a file, or if a safe report would name categories."""
         if not self._asked.get("file"):
+            return None
+        if self._manifest["input"].get("merge") and not self._internal:
             return None
         words = ["keyhole", "zeros", "suggest", *self._source()]
         if self._internal:
@@ -73,6 +75,8 @@ class Asked:
             words += _flag("user_missing", reading["user_missing"])
         for key, bands in reading.get("bands", {}).items():
             words += ["--band", f"{key}={bands}"]
+        for key, merged in reading.get("merge", {}).items():
+            words += ["--merge", f"{key}={write_groups(merged.values())}"]
         for name in ("allow_identifier", "na"):
             for value in asked.get(name) or ():
                 words += _flag(name, value)

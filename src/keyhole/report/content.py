@@ -96,7 +96,8 @@ class Source:
     """The file.
 
     population: as shown; missing: how blank values were treated; undecided: whether blank values leave open if further
-    records are alone; bands: how keys were cut; missing_texts: which texts were read as blank.
+    records are alone; bands: how keys were cut; merged: keys with merged categories; missing_texts: which
+    texts were read as blank.
     """
 
     records: Count
@@ -110,6 +111,7 @@ class Source:
     cells: str | None
     undecided: bool = False
     bands: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
     missing_texts: str = ""
 
 

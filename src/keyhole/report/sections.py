@@ -3,7 +3,7 @@
 Messages in summary.json are for the owner and may quote counts, so a safe report has its own wording.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -79,6 +79,7 @@ def describe_source(source: Block, kind: Kind, rule: Rule) -> Source:
         cells=f"{source['cells']:,}" if kind == "internal" else None,
         undecided=source.get("undecided", 0) >= (SMALLEST if kind == "safe" else 1),
         bands=tuple(_bands(clean_name(name), text) for name, text in (source.get("bands") or {}).items()),
+        merged=tuple(_merged(clean_name(name), groups, kind) for name, groups in (source.get("merge") or {}).items()),
         missing_texts=_missing_texts(source.get("na"), kind, rule),
     )
 
@@ -87,6 +88,14 @@ def _bands(name: str, text: str) -> str:
     """Say how a key was cut. What was asked for is no value of the data, so a safe report may show it."""
     limits = text.split(",")
     return f"{name} in bands of {text}" if len(limits) < 2 else f"{name} in bands from {enumerate_words(limits)}"
+
+
+def _merged(name: str, groups: Mapping[str, Sequence[str]], kind: Kind) -> str:
+    """Say which categories of a key were merged; which ones only to the owner, since they may be values of the data."""
+    if kind == "safe":
+        return name
+    listed = (", ".join(clean_name(code or "blank") for code in codes) for codes in groups.values())
+    return f"{name} ({'; '.join(listed)})"
 
 
 def _missing_texts(block: Block | None, kind: Kind, rule: Rule) -> str:

@@ -100,6 +100,7 @@ def describe_reading(assessment: "Assessment") -> Reading:
         user_missing=about["user_missing"],
         na=about["na"]["texts"],
         missing=assessment.summary.settings.missing,
+        merge=about.get("merge", {}),
         strata=design_of_strata(assessment),
     )
 

@@ -24,6 +24,7 @@ class Reading(TypedDict, total=False):
     count: str | None
     count_cells: bool
     bands: Mapping[str, Any] | None
+    merge: Mapping[str, Any] | None
     user_missing: Literal["keep", "blank"]
     na: Sequence[str] | None
 
@@ -119,7 +120,7 @@ def check(
     keys
         As in `assess`; by default the variables of the codebook.
     **reading
-        `allow_identifier`, `query`, `count`, `count_cells`, `bands`, `user_missing`, `na`, as in `assess`.
+        `allow_identifier`, `query`, `count`, `count_cells`, `bands`, `merge`, `user_missing`, `na`, as in `assess`.
 
     Returns
     -------
