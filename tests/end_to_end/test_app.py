@@ -155,7 +155,7 @@ def test_runs_are_stopped_within_two_seconds_and_nothing_stays_behind(
     home = tmp_path / "home"
     with serve(home) as served:
         project = served.upload(survey)
-        served.ask(f"{project}/choices", temporary=True)
+        served.ask(f"{project}/choices", stays="session")
         served.ask(f"{project}/read")
         for pause in (0.0, 0.7, 2.5):
             start_run(served, project)

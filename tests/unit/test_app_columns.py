@@ -42,19 +42,26 @@ def path(rng: np.random.Generator, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("missing", ["category", "drop", "model"])
-@pytest.mark.parametrize("bands", [{}, {"AGE": "5y"}, {"AGE": "0,15,30,45,60"}])
-def test_those_alone_are_those_that_assess_finds(path: str, missing: Any, bands: dict[str, str]) -> None:
+@pytest.mark.parametrize(("bands", "merge"), [
+    ({}, {}),
+    ({"AGE": "5y"}, {"AGE": [["5-9", "10-14"], ["85-89", "80-84"]], "WORK": [["none", "part time"]]}),
+    ({"AGE": "0,15,30,45,60"}, {"AGE": [["0-14", "60+"]], "SEX": []}),
+])  # fmt: skip
+def test_those_alone_are_those_that_assess_finds(
+    path: str, missing: Any, bands: dict[str, str], merge: dict[str, Any]
+) -> None:
     _, columns = open_columns(path)
     keys = ["AGE", "SEX", "WORK"]
-    options = keyhole.data.SourceOptions(bands=bands or None)  # type: ignore[attr-defined]
+    used = {name: groups for name, groups in merge.items() if groups}
+    options = keyhole.data.SourceOptions(bands=bands or None, merge=used)  # type: ignore[attr-defined]
     wanted = read_microdata(path, keys, missing=missing, options=options)
-    found = columns.make_microdata(keys, bands, missing)
+    found = columns.make_microdata(keys, bands, missing, merge)
     assert found.variables == wanted.variables
     assert [one.ordered for one in found.variables] == [one.ordered for one in wanted.variables]
     assert np.array_equal(found.codes, wanted.codes)
     assert np.array_equal(found.row_used, wanted.row_used)
     alone = len(count_records(wanted.cells, wanted.cell).unique_record)
-    assert columns.count_alone(keys, bands, missing) == (alone, wanted.records)
+    assert columns.count_alone(keys, bands, missing, merge) == (alone, wanted.records)
 
 
 def test_a_codebook_lists_the_categories(path: str, tmp_path: Path) -> None:
@@ -62,12 +69,12 @@ def test_a_codebook_lists_the_categories(path: str, tmp_path: Path) -> None:
     book.write_text("SEX: {m: men, f: women, x: others}\nAGE: {ordered: true, categories: [0-44, 45-89]}\n", "utf-8")
     keys, bands = ["AGE", "SEX"], {"AGE": "0,45,90"}
     with pytest.raises(KeyholeError, match="codebook"):
-        open_columns(path, str(book))[1].count_alone(keys, bands, "category")
+        open_columns(path, str(book))[1].count_alone(keys, bands, "category", {})
     book.write_text("SEX: {m: men, f: women, x: others}\n", encoding="utf-8")
     seen, columns = open_columns(path, str(book))
     options = keyhole.data.SourceOptions(bands=bands)  # type: ignore[attr-defined]
     wanted = read_microdata(path, keys, str(book), options=options)
-    found = columns.make_microdata(keys, bands, "category")
+    found = columns.make_microdata(keys, bands, "category", {})
     assert found.variables == wanted.variables
     assert np.array_equal(found.codes, wanted.codes)
     bars = {one["name"]: one["bars"] for one in describe_variables(seen, columns)["variables"]}
@@ -97,7 +104,7 @@ def test_what_cannot_be_a_key_is_named_with_the_reason(path: str) -> None:
     desk = Desk()
     answer = reply(desk, {"id": 1, "do": "alone", "with": {
         "path": path, "codebook": None, "keys": ["AGE", "ID", "INCOME", "NOTHING"], "bands": {"AGE": "x"},
-        "missing": "category",
+        "merge": {}, "missing": "category",
     }})["answer"]  # fmt: skip
     assert set(answer["refused"]) == {"AGE", "ID", "INCOME", "NOTHING"}
     assert answer["alone"] == 0
@@ -121,8 +128,8 @@ def ask(desk: Desk, what: str, **given: Any) -> Any:
 
 
 def test_rules_are_checked_as_by_the_command(path: str) -> None:
-    keys, bands = ["AGE", "SEX", "WORK"], {"AGE": "15y"}
-    rules: list[Any] = ["AGE == '0-14' and WORK != none", "SEX == f and WORK == none", {"SEX": ["m"], "AGE": ["75-89"]}]
+    keys, bands, merge = ["AGE", "SEX", "WORK"], {"AGE": "15y"}, {"AGE": [["60-74", "75-89"]]}
+    rules: list[Any] = ["AGE == '0-14' and WORK != none", "SEX == f and WORK == none", {"SEX": ["m"], "AGE": ["60+"]}]
     desk = Desk()
     found = ask(
         desk,
@@ -131,10 +138,11 @@ def test_rules_are_checked_as_by_the_command(path: str) -> None:
         codebook=None,
         keys=keys,
         bands=bands,
+        merge=merge,
         missing="category",
         rules=[*rules, "RGE == 1", "("],
     )
-    wanted = keyhole.zeros.check(rules, path, keys, bands=bands)
+    wanted = keyhole.zeros.check(rules, path, keys, bands=bands, merge=merge)
     for shown, check in zip(found["rules"], wanted.rules, strict=False):
         assert f"{check.cells:,} combination" in shown["removes"]
         assert shown["contradicted"] == len(check.rows)
@@ -148,7 +156,14 @@ def test_rules_are_checked_as_by_the_command(path: str) -> None:
 def test_accepted_suggestions_are_rules(tmp_path: Path) -> None:
     frame = pl.DataFrame({"A": [str(x % 3) for x in range(540)], "B": ["x", "y", "y"] * 180, "C": ["p", "q"] * 270})
     frame.write_csv(tmp_path / "a.csv")
-    given = {"path": str(tmp_path / "a.csv"), "codebook": None, "keys": ["A", "B"], "bands": {}, "missing": "category"}
+    given = {
+        "path": str(tmp_path / "a.csv"),
+        "codebook": None,
+        "keys": ["A", "B"],
+        "bands": {},
+        "missing": "category",
+        "merge": {},
+    }
     desk = Desk()
     items = ask(desk, "suggest", **given, population=9000)["items"]
     assert items

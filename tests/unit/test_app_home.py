@@ -1,11 +1,14 @@
 """Projects, uploads and what is removed when."""
 
+import asyncio
 import json
 import os
 import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -84,7 +87,7 @@ def test_what_is_left_behind_is_swept_and_what_is_kept_stays(tmp_path: Path) -> 
     with open_home(tmp_path / "home") as home:
         kept = home.open(data)
         assert home.open(data) == kept
-        passing = home.make("b.csv", str(data)).change({"temporary": True})
+        passing = home.make("b.csv", str(data)).change({"stays": "session"})
         (home.incoming / "half").write_text("x", encoding="utf-8")
         (home.projects / "not-a-project").mkdir()
         assert {project.identifier for project in home.list()} == {kept.identifier, passing.identifier}
@@ -99,6 +102,46 @@ def test_what_is_left_behind_is_swept_and_what_is_kept_stays(tmp_path: Path) -> 
         assert found == kept
         home.remove(kept)
         assert home.read(kept.identifier) is None
+    assert data.exists()
+
+
+def test_an_upload_that_is_not_used_goes_and_nothing_else(tmp_path: Path) -> None:
+    """By a clock that is set; asking for a screen of it is use, and so is any question about it."""
+    data = tmp_path / "survey.csv"
+    data.write_text("A,B\n1,2\n", encoding="utf-8")
+    with open_page(tmp_path / "home") as opened:
+        page = opened.page
+
+        def upload(**choices: str) -> Project:
+            made = page.home.read(json.loads(opened.put([b"A,B\n1,2\n"]).body)["project"])
+            assert made is not None
+            return made.change(choices)
+
+        def later(minutes: float) -> list[str]:
+            """The projects that are left."""
+            page.home = replace(page.home, now=lambda: time.time() + 60 * minutes)
+            asyncio.run(page.remove_idle())
+            return [project.identifier for project in page.home.list()]
+
+        idle, used, kept, run, session = upload(), upload(), upload(stays="always"), upload(), upload(stays="session")
+        named = page.home.open(data)
+        run.start_run({"keys": ["A"]}, "")
+        assert len(later(59)) == 6
+        assert opened.get(f"/p/{used.identifier}/variables").status == 200
+        page.children.desks[used.identifier] = SimpleNamespace(waiting={1: None})  # type: ignore[assignment]
+        found = later(61)
+        assert set(found) == {project.identifier for project in (used, kept, run, named)}
+        assert not idle.folder.exists()
+        assert not session.folder.exists()
+        gone = opened.get(f"/p/{idle.identifier}/variables")
+        assert gone.status == 404
+        assert "not used for an hour" in gone.body.decode()
+        assert used.identifier in later(200)  # somebody waits for an answer
+        del page.children.desks[used.identifier]
+        assert set(later(200)) == {project.identifier for project in (kept, run, named)}
+        kept.change({"stays": "used"})
+        page.home.sweep()  # as the next start of keyhole does
+        assert [project.identifier for project in page.home.list() if project.identifier == kept.identifier] == []
     assert data.exists()
 
 

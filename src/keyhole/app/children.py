@@ -151,6 +151,11 @@ class Children:
         if desk is not None:
             await desk.close()
 
+    def is_busy(self, project: Project) -> bool:
+        """Whether somebody waits for an answer about a project."""
+        desks = (self.desks.get(name_desk(project.identifier, aside)) for aside in (False, True))
+        return any(desk is not None and desk.waiting for desk in desks)
+
     def is_running(self, run: Run | None) -> bool:
         return run is not None and run.folder in self.fits
 

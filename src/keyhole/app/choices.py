@@ -11,6 +11,7 @@ from keyhole.words import read_people, read_share
 
 MOST = 5_000
 LONGEST = 20_000
+LONGEST_NAME = 120
 
 Name = str
 Codes = list[str]
@@ -28,23 +29,28 @@ class Rule(BaseModel):
 class Choices(BaseModel):
     """Everything chosen for one file; a change makes a new value.
 
-    size: how the size of the population is given; population, fraction: as typed.
+    bands, merged: how keys are coarser before the run; size: how the size of the population is given; population,
+    fraction: as typed; strata_sizes: the name of the file with the people in each stratum, as it came.
     policies, limits: what the result is judged by, shipped policies by name and own limits as typed.
     declined: the words of suggestions that were rejected; drop, merge, remove, subsample: of What would help.
-    plan_limits, plan_keep, plan_time: what a plan has to meet, the keys that it keeps, how long it is searched for.
-    temporary: whether file and results are removed when keyhole ends.
+    plan_limits, plan_keep, plan_time: what a plan has to meet, the keys that it keeps, how long it is searched for;
+    plan_importance: weights of keys, 1 if not given; hierarchies: the names of their files, as they came, by key; that
+    of several keys without one.
+    stays: whether file and results are kept while they are used, until keyhole ends, or until they are removed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     keys: list[Name] = Field(default_factory=list, max_length=MOST)
     bands: dict[Name, str] = Field(default_factory=dict, max_length=MOST)
-    size: Literal["population", "fraction", "weight"] = "population"
+    merged: dict[Name, list[Codes]] = Field(default_factory=dict, max_length=MOST)
+    size: Literal["population", "fraction", "weight", "strata"] = "population"
     population: str = Field(default="", max_length=40)
     fraction: str = Field(default="", max_length=40)
     weight: Name | None = None
     household: Name | None = None
     strata: list[Name] = Field(default_factory=list, max_length=20)
+    strata_sizes: str = Field(default="", max_length=LONGEST_NAME)
     missing: Literal["category", "drop", "model"] = "category"
     rules: list[Rule] = Field(default_factory=list, max_length=MOST)
     declined: list[str] = Field(default_factory=list, max_length=MOST)
@@ -61,8 +67,10 @@ class Choices(BaseModel):
     plan_limits: str = Field(default="", max_length=1_000)
     plan_keep: list[Name] = Field(default_factory=list, max_length=MOST)
     plan_time: str = Field(default="30s", max_length=20)
+    plan_importance: dict[Name, float] = Field(default_factory=dict, max_length=MOST)
+    hierarchies: dict[Name, str] = Field(default_factory=dict, max_length=MOST)
     internal: bool = False
-    temporary: bool = False
+    stays: Literal["used", "session", "always"] = "used"
 
     @model_validator(mode="after")
     def refuse_long_rules(self) -> Self:
@@ -82,6 +90,11 @@ class Choices(BaseModel):
     def used_bands(self) -> dict[str, str]:
         """The bands of keys."""
         return {name: text for name, text in self.bands.items() if name in self.keys and text.strip()}
+
+    @property
+    def used_merges(self) -> dict[str, list[Codes]]:
+        """The merged categories of keys."""
+        return {name: groups for name, groups in self.merged.items() if name in self.keys and groups}
 
     @property
     def judged(self) -> list[str]:
@@ -129,6 +142,9 @@ def make_options(choices: Choices) -> dict[str, Any]:
         if not choices.fraction.strip():
             raise SettingsError("Give the sampling fraction, on the screen Variables.")
         options["fraction"] = read_share(choices.fraction)
+    elif choices.size == "strata":
+        if not choices.strata or not choices.strata_sizes:
+            raise SettingsError("Choose the strata and the file of their sizes, on the screen Variables.")
     elif weight is None:
         raise SettingsError("Choose the column of weights whose sum is the population, on the screen Variables.")
     for name, value in (("weight", weight), ("household", choices.household or None), ("strata", choices.strata)):
@@ -136,6 +152,8 @@ def make_options(choices: Choices) -> dict[str, Any]:
             options[name] = value
     if choices.used_bands:
         options["bands"] = choices.used_bands
+    if choices.used_merges:
+        options["merge"] = choices.used_merges
     if choices.rule_list() and choices.drop_contradictions:
         options["drop_contradictions"] = True
     settings: dict[str, Any] = {"missing": choices.missing, "seed": choices.seed, "time_limit": choices.time_limit}

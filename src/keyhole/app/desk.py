@@ -5,6 +5,7 @@
 A question is {"id", "do", "with"}, an answer {"id", "answer"} or {"id", "error"}. The process ends with the server.
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -18,13 +19,15 @@ from typing import Any
 from keyhole.app.child import explain, write_quickly
 from keyhole.app.columns import Columns, Missing, describe_variables, open_columns
 from keyhole.app.home import show_name, stamp
-from keyhole.errors import KeyholeError, RulesError
-from keyhole.words import number, percent, plural
+from keyhole.errors import KeyholeError, RulesError, SettingsError
+from keyhole.words import number, percent, plural, read_groups, write_groups
 
 SHOWN_ROWS = 20
 MOST_SUGGESTIONS = 100
 
 Answer = dict[str, Any]
+Texts = dict[str, str]
+Merges = dict[str, list[list[str]]]
 
 
 class Desk:
@@ -52,34 +55,78 @@ class Desk:
         return self.columns
 
     def alone(
-        self, path: str, codebook: str | None, keys: list[str], bands: dict[str, str], missing: Missing
+        self, path: str, codebook: str | None, keys: list[str], bands: Texts, merge: Merges, missing: Missing
     ) -> Answer:
         """Count the records that are alone in the sample; keys that cannot be keys are named with the reason."""
         columns = self.find_columns(path, codebook)
         refused = {}
         for name in keys:
             try:
-                columns.encode(name, bands.get(name, "").strip(), missing)
+                columns.encode(name, bands.get(name, ""), missing, merge.get(name))
             except KeyholeError as error:
-                # The field that the message is about stands beside it.
-                refused[name] = explain(error).removeprefix(f"--band {name}: ")
+                refused[name] = explain_key(error, name)
         kept = [name for name in keys if name not in refused]
-        alone, records = columns.count_alone(kept, bands, missing)
+        alone, records = columns.count_alone(kept, bands, missing, merge)
         return {"alone": alone if kept else 0, "records": records, "refused": refused}
+
+    def categories(
+        self, path: str, codebook: str | None, name: str, bands: str, merge: list[list[str]] | str, missing: Missing
+    ) -> Answer:
+        """Return the categories of a key as they are merged, and its numbers; merge: also as typed."""
+        groups = merge if isinstance(merge, list) else read_groups(merge) if merge.strip() else []
+        if merge and not groups:
+            raise SettingsError("Write the categories to merge, as in 1,2|3,4.")
+        columns = self.find_columns(path, codebook)
+        found: Answer = {
+            "groups": groups,
+            "text": write_groups(groups),
+            "refused": "",
+            "categories": [],
+            "more": 0,
+            "ordered": [],
+        }
+        try:
+            found |= columns.describe_categories(name, bands, missing, groups)
+        except KeyholeError as error:
+            found["refused"] = explain_key(error, name)
+            with contextlib.suppress(KeyholeError):  # then the merge does not fit, but there are categories
+                found |= columns.describe_categories(name, bands, missing, [])
+        return {**found, "numbers": columns.describe_numbers(name, bands)}
+
+    def sizes(
+        self,
+        path: str,
+        codebook: str | None,
+        keys: list[str],
+        bands: Texts,
+        merge: Merges,
+        missing: Missing,
+        strata: list[str],
+        sizes: str,
+    ) -> Answer:
+        """Compare a file of stratum sizes with the strata of the records, which have the categories of keys."""
+        from keyhole.data.strata import number_strata, read_sizes
+
+        columns = self.find_columns(path, codebook)
+        data = columns.make_microdata(list(dict.fromkeys([*keys, *strata])), bands, missing, merge)
+        found, texts = number_strata(data, strata, "strata")
+        people = read_sizes(sizes, found, texts, data)
+        return {"text": f"Strata of the file: {len(people):,}, with {int(people.sum()):,} people in all."}
 
     def rules(
         self,
         path: str,
         codebook: str | None,
         keys: list[str],
-        bands: dict[str, str],
+        bands: Texts,
+        merge: Merges,
         missing: Missing,
         rules: list[Any],
     ) -> Answer:
         """Say of each rule what it removes and which rows contradict it; of one that cannot be read, why."""
         from keyhole.zeros import check_zeros, read_zeros
 
-        data = self.find_columns(path, codebook).make_microdata(keys, bands, missing)
+        data = self.find_columns(path, codebook).make_microdata(keys, bands, missing, merge)
         found: list[Answer] = []
         readable: list[tuple[int, Any]] = []
         for place, rule in enumerate(rules):
@@ -115,7 +162,8 @@ class Desk:
         path: str,
         codebook: str | None,
         keys: list[str],
-        bands: dict[str, str],
+        bands: Texts,
+        merge: Merges,
         missing: Missing,
         population: int | None,
     ) -> Answer:
@@ -124,7 +172,7 @@ class Desk:
         from keyhole.zeros import suggest_zeros
         from keyhole.zeros.vocabulary import BLANK_WORD
 
-        data = self.find_columns(path, codebook).make_microdata(keys, bands, missing)
+        data = self.find_columns(path, codebook).make_microdata(keys, bands, missing, merge)
         found = suggest_zeros(data, population=population)
         return {
             "tested": found.tested,
@@ -192,14 +240,20 @@ class Desk:
         verdicts = [{"met": one.met, "words": one.words} for one in found.policies]
         return {"before": before, "after": after, "policies": verdicts}
 
-    def plan(
-        self, folder: str, path: str, limits: list[str], policy: list[str], keep: list[str], at_most: str, out: str
-    ) -> Answer:
+    def plan(self, folder: str, path: str, limits: list[str], out: str, **options: Any) -> Answer:
         """Find the release that meets limits with the least loss, and write the plan."""
         self.prepare(folder, path)
-        found = self.find_result(folder).plan(limits, policy=policy, keep=keep, at_most=at_most)
+        found = self.find_result(folder).plan(limits, **options)
         found.save(out, overwrite=True)
         return {}
+
+    def hierarchy(self, folder: str, path: str, hierarchy: list[str]) -> Answer:
+        """Read hierarchies, so that what is wrong with them is said when they are given."""
+        from keyhole.plan.hierarchies import read_hierarchies
+
+        self.prepare(folder, path)
+        found = read_hierarchies(hierarchy, self.find_result(folder)._posterior.microdata.variables)
+        return {"levels": {name: len(levels) for name, levels in found.items()}}
 
     def protect(self, path: str, plan: str, out: str) -> Answer:
         """Apply a plan to the file; return the keys that are left."""
@@ -218,6 +272,14 @@ class Desk:
         found.report(Path(folder) / INTERNAL_REPORT, internal=True, title=f"Disclosure risk of {show_name(name)}")
         self.opened = None
         return {}
+
+
+def explain_key(error: KeyholeError, name: str) -> str:
+    """Return what is wrong with a key, without the option and the name: the field that it is about stands beside it."""
+    text = explain(error)
+    for option in ("--band", "--merge"):
+        text = text.removeprefix(f"{option} {name}: ")
+    return text
 
 
 def describe_help(found: Any) -> Answer:
@@ -250,7 +312,10 @@ def describe_risk(uniques: int, tau1: Any, tau2: Any, grade: str) -> Answer:
     }
 
 
-QUESTIONS = ("read", "alone", "rules", "suggest", "answer", "prepare", "what_if", "plan", "protect", "internal_report")
+QUESTIONS = (
+    "read", "alone", "categories", "sizes", "rules", "suggest", "answer", "prepare", "what_if", "hierarchy", "plan",
+    "protect", "internal_report",
+)  # fmt: skip
 
 
 def reply(desk: Desk, question: Mapping[str, Any]) -> Answer:

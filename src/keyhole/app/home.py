@@ -5,24 +5,27 @@ HOME/incoming/                          uploads that are not complete
 HOME/projects/ID/project.json           the file and what was chosen
 HOME/projects/ID/data.csv               an uploaded file, never under the name it came with
 HOME/projects/ID/codebook.yaml          the categories that exist, if they were given
+HOME/projects/ID/strata-sizes.csv       the people in each stratum, if they were given
+HOME/projects/ID/hierarchies/           hierarchies for plans, if they were given
 HOME/projects/ID/variables.json         what reading the file has found
 HOME/projects/ID/runs/1/                a run: what was asked, its progress, outcome and result folder
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from keyhole.app.choices import Choices
+from keyhole.app.choices import LONGEST_NAME, Choices
 from keyhole.errors import KeyholeError, OutputError
 from keyhole.files import is_own, json_text, locked, write_text
 from keyhole.words import clean_name
@@ -34,8 +37,10 @@ RUN = re.compile(r"[1-9][0-9]{0,4}")
 ENDINGS = frozenset(
     {".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq", ".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt"}
 )
+IDLE_SECONDS = 3600.0
+"""After so long without use, an upload that was never run is removed."""
+
 GZIPPED = frozenset({".csv", ".tsv", ".txt", ".tab"})
-LONGEST_NAME = 120
 
 
 def state_folder() -> Path:
@@ -143,6 +148,27 @@ class Project:
         return str(path) if path.is_file() else None
 
     @property
+    def sizes(self) -> str | None:
+        """The file with the people in each stratum, if the population is their sum."""
+        name = self.choices.strata_sizes
+        return str(self.sizes_path(name)) if name and self.choices.size == "strata" else None
+
+    def sizes_path(self, name: str) -> Path:
+        """Where a file of stratum sizes is stored that came under this name."""
+        return self.folder / f"strata-sizes{choose_ending(name)}"
+
+    @property
+    def hierarchies(self) -> list[str]:
+        """The hierarchies for plans, as --hierarchy takes them."""
+        paths = {key: str(self.hierarchy_path(key)) for key in self.choices.hierarchies}
+        return [f"{key}={path}" if key else path for key, path in paths.items()]
+
+    def hierarchy_path(self, key: str) -> Path:
+        """Where the hierarchy of a key is stored, or that of several keys; no name of a key is a path."""
+        name = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.csv" if key else "several.yaml"
+        return self.folder / "hierarchies" / name
+
+    @property
     def runs(self) -> list[Run]:
         """All runs, the latest first."""
         folder = self.folder / "runs"
@@ -177,6 +203,11 @@ class Project:
         if self.codebook is not None:
             write_text(Path(self.codebook).read_text(encoding="utf-8"), run.folder / CODEBOOK)
             asked = {**asked, "codebook": str(run.folder / CODEBOOK)}
+        if self.sizes is not None:
+            copy = run.folder / Path(self.sizes).name
+            shutil.copyfile(self.sizes, copy)
+            copy.chmod(0o600)
+            asked = {**asked, "strata_sizes": str(copy)}
         if rules:
             write_text(rules, run.folder / "rules.yaml")
             asked = {**asked, "zeros": str(run.folder / "rules.yaml")}
@@ -195,9 +226,10 @@ def stamp(file: str) -> str:
 
 @dataclass(frozen=True)
 class Home:
-    """The private folder of all projects."""
+    """The private folder of all projects. now: the clock."""
 
     folder: Path
+    now: Callable[[], float] = time.time
 
     @property
     def incoming(self) -> Path:
@@ -248,13 +280,28 @@ class Home:
         """Remove a project with everything that the page has made for it; a file elsewhere stays."""
         shutil.rmtree(project.folder, ignore_errors=True)
 
+    def use(self, project: Project) -> None:
+        """Note that a project is in use."""
+        with contextlib.suppress(OSError):
+            os.utime(project.folder / "project.json", (self.now(), self.now()))
+
+    def is_idle(self, project: Project) -> bool:
+        """Whether an upload may go: not used for long, never run, and not to be kept."""
+        if not project.uploaded or project.choices.stays == "always" or project.runs:
+            return False
+        try:
+            used = (project.folder / "project.json").stat().st_mtime
+        except OSError:
+            return False
+        return self.now() - used > IDLE_SECONDS
+
     def sweep(self) -> None:
         """Remove uploads that are not complete, folders without a project, and projects that were to be removed."""
         for path in self.incoming.iterdir():
             path.unlink(missing_ok=True)
         for path in self.projects.iterdir():
             project = self.read(path.name)
-            if project is None or project.choices.temporary:
+            if project is None or project.choices.stays == "session" or self.is_idle(project):
                 shutil.rmtree(path, ignore_errors=True)
 
 

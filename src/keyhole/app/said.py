@@ -19,7 +19,13 @@ def say(screen: str, project: Project | None) -> dict[str, str]:
     if screen == "variables":
         more = [] if project.codebook is None else ["--codebook", project.codebook]
         argument = "" if project.codebook is None else f", codebook={project.codebook!r}"
-        return make(["keyhole", "inspect", project.file, *more], f"kh.inspect({project.file!r}{argument})")
+        seen = make(["keyhole", "inspect", project.file, *more], f"kh.inspect({project.file!r}{argument})")
+        run = say_run(project)  # what is chosen here is shown as soon as it is complete
+        python = run["python"].removeprefix(IMPORT)
+        return {
+            "command": "\n".join(filter(None, [seen["command"], run["command"]])),
+            "python": "\n".join(filter(None, [seen["python"], python])),
+        }
     done, choices = project.finished, project.choices
     if screen == "rules":
         return say_rules(project)
@@ -51,7 +57,10 @@ def say_rules(project: Project) -> dict[str, str]:
         words += ["--codebook", project.codebook]
     for name, text in choices.used_bands.items():
         words += ["--band", f"{name}={text}"]
+    for name, groups in choices.used_merges.items():
+        words += ["--merge", f"{name}={write_groups(groups)}"]
     bands = f", bands={choices.used_bands!r}" if choices.used_bands else ""
+    bands += f", merge={choices.used_merges!r}" if choices.used_merges else ""
     bands += f", codebook={project.codebook!r}" if project.codebook is not None else ""
     return make(words, f"kh.zeros.check({rules_path(project)!r}, {project.file!r}, keys={choices.keys!r}{bands})")
 
@@ -64,6 +73,8 @@ def say_run(project: Project) -> dict[str, str]:
         return {"command": "", "python": ""}
     if project.codebook is not None:
         options["codebook"] = project.codebook
+    if project.sizes is not None:
+        options["strata_sizes"] = project.sizes
     if project.choices.rule_list():
         options["zeros"] = rules_path(project)
     out = f"{Path(project.name).stem or 'file'}.keyhole"
@@ -84,7 +95,8 @@ def list_flags(options: dict[str, Any]) -> list[str]:
         elif name == "keys":
             words += [flag, ",".join(value)]
         elif isinstance(value, dict):
-            words += [word for key, text in value.items() for word in (flag, f"{key}={text}")]
+            texts = {key: text if isinstance(text, str) else write_groups(text) for key, text in value.items()}
+            words += [word for key, text in texts.items() for word in (flag, f"{key}={text}")]
         elif isinstance(value, list):
             words += [word for item in value for word in (flag, item)]
         else:
@@ -123,15 +135,22 @@ def say_plan(project: Project, folder: str) -> tuple[str, str]:
     if not choices.planned and not choices.policies:
         return "", ""
     words = ["keyhole", "plan", folder, "--data", project.file]
-    options = {"--limit": choices.planned, "--policy": choices.policies, "--keep": choices.plan_keep}
+    weights = [f"{name}={weight:g}" for name, weight in choices.plan_importance.items()]
+    options = {
+        "--limit": choices.planned, "--policy": choices.policies, "--keep": choices.plan_keep,
+        "--importance": weights, "--hierarchy": project.hierarchies,
+    }  # fmt: skip
     for name, items in options.items():
         words += [word for item in items for word in (name, item)]
     words += ["--at-most", choices.plan_time, "--out", "plan"]
     protect = ["keyhole", "protect", project.file, "--plan", "plan/plan.yaml", "--out", "protected.csv"]
-    keep = f", policy={choices.policies!r}" if choices.policies else ""
-    keep += f", keep={choices.plan_keep!r}" if choices.plan_keep else ""
+    more = {
+        "policy": choices.policies, "keep": choices.plan_keep, "importance": choices.plan_importance,
+        "hierarchy": project.hierarchies,
+    }  # fmt: skip
+    given = "".join(f", {name}={value!r}" for name, value in more.items() if value)
     python = (
-        f"\nplan = a.plan({choices.planned!r}{keep}, at_most={choices.plan_time!r}, data={project.file!r})"
+        f"\nplan = a.plan({choices.planned!r}{given}, at_most={choices.plan_time!r}, data={project.file!r})"
         f'\nkh.protect({project.file!r}, plan, out="protected.csv")'
     )
     return f"{command_line(words)}\n{command_line(protect)}", python

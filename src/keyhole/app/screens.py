@@ -22,11 +22,11 @@ from starlette.routing import Route
 
 from keyhole.app.children import Children
 from keyhole.app.choices import make_options
-from keyhole.app.home import CODEBOOK, Home, Project, Run, read_json
+from keyhole.app.home import CODEBOOK, Home, Project, Run, read_json, show_name
 from keyhole.app.said import rules_path, say
 from keyhole.app.uploads import TooLargeError, TooManyError, Uploads
 from keyhole.errors import KeyholeError, SettingsError
-from keyhole.files import write_text
+from keyhole.files import replace_file, write_text
 from keyhole.words import as_flags, number, percent, plural, read_people, with_interval
 
 FOLDER = Path(__file__).parent
@@ -54,8 +54,10 @@ DOWNLOADS = {
     "protected.log.txt": "text/plain",
 }
 RELEASE = ("drop", "merge", "remove", "subsample")
+COUNTED = ("keys", "bands", "merged", "missing")
 LARGEST_JSON = 2_000_000
 LOOK_SECONDS = 0.3
+SWEEP_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 15.0
 
 Handler = Callable[["Page", Request], Awaitable[Response]]
@@ -69,6 +71,25 @@ class Page:
     uploads: Uploads
     children: Children = field(default_factory=Children)
     ending: bool = False
+
+    async def close_desks(self, project: Project) -> None:
+        """Close what answers questions about a project."""
+        for aside in (False, True):
+            await self.children.close_desk(project.identifier, aside)
+
+    async def remove_idle(self) -> None:
+        """Remove the uploads that are not used."""
+        for project in self.home.list():
+            if self.home.is_idle(project) and not self.children.is_busy(project):
+                await self.close_desks(project)
+                if self.home.is_idle(project):  # nobody came back meanwhile
+                    self.home.remove(project)
+
+    async def sweep(self) -> None:
+        """Look again and again for uploads that are not used."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self.remove_idle()
 
 
 @cache
@@ -105,17 +126,24 @@ def find_project(page: Page, request: Request) -> Project:
     """Return the project that the address names."""
     project = page.home.read(request.path_params["project"])
     if project is None:
-        raise HTTPException(404, "There is no such file here any more.")
+        raise HTTPException(404, "There is no such file here any more: it was removed, or not used for an hour.")
+    page.home.use(project)
     return project
 
 
-async def read_body(request: Request) -> dict[str, Any]:
-    """Return the JSON of a request."""
+async def read_bytes(request: Request) -> bytes:
+    """Return the body of a request, which is no upload of data."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_JSON:
             raise HTTPException(413, "This is too long.")
+    return body
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """Return the JSON of a request."""
+    body = await read_bytes(request)
     try:
         found = json.loads(body or b"{}")
     except ValueError:
@@ -169,14 +197,15 @@ def differs(project: Project, run: Run) -> bool:
     """Whether something was chosen since that would give another result."""
     request = read_json(run.folder / "request.json") or {}
     asked = dict(request.get("options", {}))
-    rules, codebook = asked.pop("zeros", None), asked.pop("codebook", None)
+    rules, codebook, sizes = (asked.pop(name, None) for name in ("zeros", "codebook", "strata_sizes"))
     try:
         wanted = make_options(project.choices)
     except SettingsError:
         return True
     text, book = (Path(path).read_text(encoding="utf-8") if path else "" for path in (rules, codebook))
     now = Path(project.codebook).read_text(encoding="utf-8") if project.codebook else ""
-    return asked != wanted or text != rules_text(project) or book != now
+    before, after = (Path(path).read_bytes() if path else b"" for path in (sizes, project.sizes))
+    return asked != wanted or text != rules_text(project) or book != now or before != after
 
 
 def rules_text(project: Project) -> str:
@@ -224,13 +253,8 @@ async def take_upload(page: Page, request: Request) -> Response:
 async def take_codebook(page: Page, request: Request) -> Response:
     """Receive the codebook of a file; an empty one takes it away."""
     project = find_project(page, request)
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_JSON:
-            raise HTTPException(413, "This is too long for a codebook.")
     try:
-        text = body.decode("utf-8-sig")
+        text = (await read_bytes(request)).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SettingsError("The codebook is not text in UTF-8: save it as YAML or JSON.") from None
     path = project.folder / CODEBOOK
@@ -241,12 +265,48 @@ async def take_codebook(page: Page, request: Request) -> Response:
     return JSONResponse({})
 
 
+async def take_sizes(page: Page, request: Request) -> Response:
+    """Receive the people in each stratum; an empty file takes them away."""
+    project, body = find_project(page, request), await read_bytes(request)
+    name = show_name(unquote(request.headers.get("x-file-name", ""))) if body else ""
+    if project.choices.strata_sizes:
+        project.sizes_path(project.choices.strata_sizes).unlink(missing_ok=True)
+    if body:
+        replace_file(project.sizes_path(name), body, ".sent-")
+    size = "strata" if body else "population" if project.choices.size == "strata" else project.choices.size
+    project.change({"strata_sizes": name, "size": size})
+    return JSONResponse({})
+
+
+async def take_hierarchy(page: Page, request: Request) -> Response:
+    """Receive a hierarchy, of the key that a header names or of several; one that does not fit is not kept."""
+    project, run = find_finished(page, request)
+    body, key = await read_bytes(request), unquote(request.headers.get("x-key", ""))
+    path, others = project.hierarchy_path(key), dict(project.choices.hierarchies)
+    others.pop(key, None)
+    path.unlink(missing_ok=True)
+    changed = project.change({"hierarchies": others})
+    if body:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        replace_file(path, body, ".sent-")
+        name = show_name(unquote(request.headers.get("x-file-name", "")))
+        wanted = replace(changed, choices=changed.choices.change({"hierarchies": {**others, key: name}}))
+        try:
+            await page.children.ask(
+                project, "hierarchy", folder=str(run.result), path=project.file, hierarchy=wanted.hierarchies
+            )
+        except KeyholeError:
+            path.unlink(missing_ok=True)
+            raise
+        changed = wanted.save()
+    return JSONResponse({"hierarchies": changed.choices.hierarchies})
+
+
 async def remove(page: Page, request: Request) -> Response:
     project = find_project(page, request)
     for run in project.runs:
         await page.children.stop_fit(run)
-    for aside in (False, True):
-        await page.children.close_desk(project.identifier, aside)
+    await page.close_desks(project)
     await asyncio.to_thread(page.home.remove, project)
     return JSONResponse({})
 
@@ -282,15 +342,38 @@ def about_keys(project: Project) -> dict[str, Any]:
     chosen = project.choices
     return {
         "path": project.file, "codebook": project.codebook,
-        "keys": chosen.keys, "bands": chosen.used_bands, "missing": chosen.missing,
+        "keys": chosen.keys, "bands": chosen.used_bands, "merge": chosen.used_merges, "missing": chosen.missing,
     }  # fmt: skip
 
 
 async def count_alone(page: Page, request: Request) -> Response:
     """Count records that are alone on these keys, which need not be those that are kept."""
     project, body = find_project(page, request), await read_body(request)
-    asked = project.choices.change({name: body[name] for name in ("keys", "bands", "missing") if name in body})
+    asked = project.choices.change({name: body[name] for name in COUNTED if name in body})
     return JSONResponse(await page.children.ask(project, "alone", **about_keys(replace(project, choices=asked))))
+
+
+async def list_categories(page: Page, request: Request) -> Response:
+    """Return the categories of one key, whether or not it is kept as one, with the merges that are asked for."""
+    project, body = find_project(page, request), await read_body(request)
+    name, bands, merge = (body.get(part, "") for part in ("name", "bands", "merge"))
+    if not all(isinstance(part, str) for part in (name, bands)) or not isinstance(merge, str | list):
+        raise HTTPException(400, "This is not what the page sends.")
+    if isinstance(merge, list):
+        merge = project.choices.change({"merged": {name: merge}}).merged[name]
+    return JSONResponse(await page.children.ask(
+        project, "categories", path=project.file, codebook=project.codebook, name=name, bands=bands, merge=merge,
+        missing=project.choices.missing,
+    ))  # fmt: skip
+
+
+async def check_sizes(page: Page, request: Request) -> Response:
+    """Say how many strata and people a file of stratum sizes has, or what is wrong with it."""
+    project = find_project(page, request)
+    if project.sizes is None or not project.choices.strata:
+        return JSONResponse({"text": ""})
+    given = {**about_keys(project), "strata": project.choices.strata, "sizes": project.sizes}
+    return JSONResponse(await page.children.ask(project, "sizes", **given))
 
 
 def need_keys(project: Project) -> None:
@@ -416,7 +499,8 @@ async def find_plan(page: Page, request: Request) -> Response:
     try:
         await page.children.ask(
             project, "plan", aside=True, folder=str(run.result), path=project.file, limits=chosen.planned,
-            policy=chosen.policies, keep=chosen.plan_keep, at_most=chosen.plan_time, out=str(run.plan),
+            policy=chosen.policies, keep=chosen.plan_keep, importance=chosen.plan_importance,
+            hierarchy=project.hierarchies or None, at_most=chosen.plan_time, out=str(run.plan),
         )  # fmt: skip
     finally:
         await page.children.close_desk(project.identifier, aside=True)
@@ -455,7 +539,10 @@ async def assess_protected(page: Page, request: Request) -> Response:
     book = run.folder / "protected.codebook.yaml"
     if book.is_file():
         write_text(book.read_text(encoding="utf-8"), made.folder / CODEBOOK)
-    kept = project.choices.model_dump(exclude={"bands", "rules", "declined", *RELEASE, "plan_keep"})
+    plans = {"plan_keep", "plan_importance", "hierarchies"}
+    kept = project.choices.model_dump(exclude={"bands", "merged", "rules", "declined", *RELEASE, *plans})
+    if project.sizes is not None:
+        shutil.copyfile(project.sizes, made.sizes_path(project.choices.strata_sizes))
     return JSONResponse({"project": made.change({**kept, "keys": found["keys"]}).identifier})
 
 
@@ -510,10 +597,14 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("PUT", "/api/upload", take_upload),
     ("DELETE", "/api/{project}", remove),
     ("PUT", "/api/{project}/codebook", take_codebook),
+    ("PUT", "/api/{project}/strata-sizes", take_sizes),
+    ("PUT", "/api/{project}/hierarchy", take_hierarchy),
     ("POST", "/api/{project}/choices", choose),
     ("GET", "/api/{project}/version", tell_version),
     ("POST", "/api/{project}/read", read_file),
     ("POST", "/api/{project}/alone", count_alone),
+    ("POST", "/api/{project}/categories", list_categories),
+    ("POST", "/api/{project}/sizes", check_sizes),
     ("POST", "/api/{project}/check", check_rules),
     ("POST", "/api/{project}/suggest", suggest),
     ("POST", "/api/{project}/run", start_run),

@@ -31,10 +31,18 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, page: Page) -> None:
         super().__init__(config)
         self.page = page
+        self.sweeping: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer requests, and look for uploads that are not used."""
+        await super().startup(sockets)
+        self.sweeping = asyncio.create_task(self.page.sweep())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams, then requests, then the processes."""
         self.page.ending = True
+        if self.sweeping is not None:
+            self.sweeping.cancel()
         await super().shutdown(sockets)
         await self.page.children.close()
 

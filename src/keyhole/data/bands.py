@@ -101,7 +101,7 @@ def cut(
             raise InputError(f"{where} row {row}, column '{column.name}': the value {problem}.")
 
     refuse_first(np.isinf(number), "is not a number and has no band: correct the row, or omit `bands` for this key")
-    limits = np.array(bands.limits) if bands.limits else _multiples(number[finite], bands, where)
+    limits = find_limits(number[finite], bands, where)
     place = np.searchsorted(limits, number, side="right") - 1
     refuse_first(finite & (place < 0), "is below the lowest limit of `bands`: add a lower limit, or correct the row")
     names = _names(limits.tolist(), bands.width)
@@ -113,8 +113,10 @@ def cut(
     return column.replace_strict(values, written, default=None, return_dtype=pl.String), variable
 
 
-def _multiples(number: NDArray[np.float64], bands: Bands, where: str) -> NDArray[np.float64]:
-    """Return the multiples of the width, from the band of the lowest value to that of the highest."""
+def find_limits(number: NDArray[np.float64], bands: Bands, where: str) -> NDArray[np.float64]:
+    """Return the lower limits: multiples of a width run from the band of the lowest number to that of the highest."""
+    if bands.limits:
+        return np.array(bands.limits)
     if not len(number):
         return np.empty(0)
     width = Decimal(bands.text.removesuffix("y"))

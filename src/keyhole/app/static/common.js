@@ -66,6 +66,16 @@ export async function ask(path, body, method = "POST", signal = undefined) {
   return found;
 }
 
+/** Send a file that goes with the data, as it is; an empty one takes it away. */
+export async function put(path, body, headers = {}) {
+  const response = await fetch(`/api/${project}/${path}`, {
+    method: "PUT", headers: { "Content-Type": "application/octet-stream", ...headers }, body,
+  });
+  const found = await response.json();
+  if (!response.ok) throw new Error(found.error);
+  return found;
+}
+
 /** Keep choices, one change after the other, and show the command that follows from them. */
 export function keep(changes) {
   keeping = keeping
@@ -94,6 +104,13 @@ export function settle(action, delay = 250) {
     clearTimeout(timer);
     timer = setTimeout(() => action(...values), delay);
   };
+}
+
+/** Merge categories with their neighbours, so many at a time. */
+export function neighbours(codes, size) {
+  const groups = [];
+  for (let x = 0; x < codes.length && size > 1; x += size) groups.push(codes.slice(x, x + size));
+  return groups.filter((group) => group.length > 1);
 }
 
 /** Write a whole number with separators. */

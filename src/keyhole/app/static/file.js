@@ -24,16 +24,20 @@ function send(file) {
       fail(found.error ?? "The file could not be sent.");
       return;
     }
-    if (find("temporary").checked) {
-      await fetch(`/api/${found.project}/choices`, {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ temporary: true }),
-      });
-    }
+    await keepFor(found.project, find("stays").value);
     location.href = `/p/${found.project}/variables`;
   });
   find("sending-name").textContent = file.name;
   find("sending").hidden = false;
   request.send(file);
+}
+
+/** Say how long a file and its results are kept. */
+async function keepFor(project, stays) {
+  const response = await fetch(`/api/${project}/choices`, {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ stays }),
+  });
+  if (!response.ok) location.reload();
 }
 
 function fail(text) {
@@ -53,6 +57,10 @@ drop.addEventListener("drop", (event) => {
   drop.classList.remove("over");
   if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]);
 });
+
+for (const choice of document.querySelectorAll("[data-stays]")) {
+  choice.addEventListener("change", () => keepFor(choice.dataset.stays, choice.value));
+}
 
 for (const button of document.querySelectorAll("[data-remove]")) {
   button.addEventListener("click", async () => {

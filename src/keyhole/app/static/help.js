@@ -1,4 +1,4 @@
-import { ask, complain, draw, explain, find, keep, make, settle, whole } from "./common.js";
+import { ask, complain, draw, explain, find, keep, make, neighbours, put, settle, whole } from "./common.js";
 
 const kept = JSON.parse(find("kept")?.textContent ?? "{}");
 let drop = kept.drop ?? [];
@@ -53,17 +53,6 @@ function picture(before, after, scale) {
   return draw("svg", { viewBox: "0 0 200 24", preserveAspectRatio: "none", "aria-hidden": "true" }, ...row(before, 1, "whole"), ...row(after, 13, "part"));
 }
 
-/** Merge categories with their neighbours, so many at a time, within the range that has an order. */
-function neighbours(key, size) {
-  const [first, end] = key.ordered;
-  const groups = [];
-  for (let x = first; x < end && size > 1; x += size) {
-    const group = key.categories.slice(x, Math.min(x + size, end));
-    if (group.length > 1) groups.push(group);
-  }
-  return groups;
-}
-
 function card(key, best) {
   const text = Object.fromEntries(key.categories.map((code, x) => [code, key.labels[x]]));
   const box = make("input", { type: "checkbox", checked: drop.includes(key.name), onchange: () => {
@@ -104,12 +93,13 @@ function card(key, best) {
   if (end - first > 3) {
     const most = Math.min(20, Math.ceil((end - first) / 2));
     // After a reload the slider stands where it was left.
-    const same = (size) => JSON.stringify(neighbours(key, size)) === JSON.stringify(merge[key.name] ?? []);
+    const ordered = key.categories.slice(first, end);
+    const same = (size) => JSON.stringify(neighbours(ordered, size)) === JSON.stringify(merge[key.name] ?? []);
     const left = Array.from({ length: most }, (_, x) => x + 1).find(same) ?? 1;
     const shown = make("output", {}, String(left));
     const slider = make("input", { type: "range", min: 1, max: most, value: left, "aria-label": `${key.name}: neighbours merged together`, oninput: () => {
       shown.textContent = slider.value;
-      set(neighbours(key, Number(slider.value)));
+      set(neighbours(ordered, Number(slider.value)));
     } });
     body.append(make("p", {}, make("label", {}, "Neighbours merged together: ", shown, slider)));
   }
@@ -162,16 +152,39 @@ async function open() {
 
 /** The plan that was found last, and the form for another one. */
 async function openPlan(names) {
-  const keepers = kept.plan_keep ?? [];
-  find("plan-keep").append(...names.map((name) => make("label", {}, make("input", { type: "checkbox", value: name, checked: keepers.includes(name) }), " ", make("bdi", {}, name))));
+  const keepers = kept.plan_keep ?? [], weights = kept.plan_importance ?? {};
+  find("plan-keys").append(...names.map((name) => make("tr", { "data-name": name }, make("th", { scope: "row" }, make("bdi", {}, name)),
+    make("td", {}, make("input", { type: "checkbox", value: name, checked: keepers.includes(name), "aria-label": `${name} stays as it is` })),
+    make("td", {}, make("input", { type: "number", min: 0, step: "any", value: weights[name] ?? 1, "aria-label": `Importance of ${name}` })))));
+  find("hierarchy-key").append(...names.map((name) => make("option", { value: name }, name)));
+  showHierarchies(kept.hierarchies ?? {});
   await showPlan();
 }
 
 function planChoices() {
   return {
     plan_limits: find("plan-limits").value.trim(), plan_time: find("plan-time").value.trim(),
-    plan_keep: [...document.querySelectorAll("#plan-keep input:checked")].map((box) => box.value),
+    plan_keep: [...find("plan-keys").querySelectorAll("input:checked")].map((box) => box.value),
+    plan_importance: Object.fromEntries([...find("plan-keys").rows].map((row) => [row.dataset.name, Number(row.querySelector("input[type=number]").value)]).filter(([, weight]) => weight !== 1)),
   };
+}
+
+/** The hierarchies that were given, each with a button that takes it away. */
+function showHierarchies(given) {
+  find("hierarchies").replaceChildren(...Object.entries(given).map(([key, name]) => make("li", {}, make("button", {
+    type: "button", "aria-label": `Do without the hierarchy ${name}`, onclick: () => giveHierarchy(key, "", ""),
+  }, `${key ? `${key}: ` : ""}${name} \u00d7`))));
+}
+
+async function giveHierarchy(key, name, body) {
+  try {
+    const found = await put("hierarchy", body, { "X-Key": encodeURIComponent(key), "X-File-Name": encodeURIComponent(name) });
+    showHierarchies(found.hierarchies);
+    complain("");
+    await keep({});  // the command has changed
+  } catch (error) {
+    explain(error);
+  }
 }
 
 /** Show what the page of the plan shows, which comes as escaped markup from its template. */
@@ -208,7 +221,14 @@ if (find("help")) {
     });
   });
   find("records").addEventListener("change", changed);
-  find("plan-form").addEventListener("change", () => keep(planChoices()));
+  find("plan-form").addEventListener("change", async (event) => {
+    if (event.target.id === "hierarchy-key") return;
+    if (event.target.id !== "hierarchy") keep(planChoices());
+    else if (event.target.files.length) {
+      await giveHierarchy(find("hierarchy-key").value, event.target.files[0].name, event.target.files[0]);
+      event.target.value = "";
+    }
+  });
   find("protect").addEventListener("click", () => wait(find("protect"), "protect-state", "Protecting ...", async () => {
     await ask("protect");
     await showPlan();

@@ -8,4 +8,4 @@ find("internal")?.addEventListener("click", async () => {
     explain(error);
   }
 });
-find("temporary")?.addEventListener("change", (event) => keep({ temporary: event.target.checked }));
+find("session")?.addEventListener("change", (event) => keep({ stays: event.target.checked ? "session" : "always" }));

@@ -1,7 +1,10 @@
-import { ask, explain, find, keep, project, settle, whole } from "./common.js";
+import { makeCard } from "./coarser.js";
+import { ask, explain, find, keep, put, settle, whole } from "./common.js";
 
 const form = find("variables");
 const rows = [...document.querySelectorAll("table.variables tbody tr")];
+const cards = new Map();
+const merged = JSON.parse(find("kept")?.textContent ?? "{}").merged ?? {};
 let running = new AbortController();
 
 function keys() {
@@ -23,7 +26,7 @@ async function count() {
   running = new AbortController();
   const signal = running.signal;
   const chosen = keys();
-  const given = { bands: bands(), missing: find("missing").value };
+  const given = { bands: bands(), merged, missing: find("missing").value };
   const total = Number(document.querySelector("table.variables").dataset.rows);
   find("key-count").textContent = `${chosen.length} key${chosen.length === 1 ? "" : "s"}`;
   for (const row of rows) {
@@ -54,6 +57,47 @@ async function count() {
   }
 }
 
+/** A card for each chosen key, on which its categories are merged. */
+function showCards() {
+  const chosen = keys();
+  find("coarser").hidden = !chosen.length;
+  for (const name of chosen) {
+    if (!cards.has(name)) cards.set(name, makeCard(name, rows.find((row) => row.dataset.name === name).querySelector(".bands"), merged[name] ?? [], (groups) => {
+      merged[name] = groups;
+      keepAll();
+      count();
+    }));
+  }
+  const wanted = chosen.map((name) => cards.get(name).card);
+  for (const card of [...find("coarser-keys").children]) if (!wanted.includes(card)) card.remove();
+  wanted.forEach((card, place) => {
+    if (find("coarser-keys").children[place] !== card) find("coarser-keys").insertBefore(card, find("coarser-keys").children[place] ?? null);
+  });
+}
+
+/** Say what the file of stratum sizes has, or what is wrong with it. */
+async function checkSizes() {
+  const place = find("sizes-found");
+  if (!place) return;
+  try {
+    place.textContent = (await ask("sizes")).text;
+    place.classList.remove("wrong");
+  } catch (error) {
+    place.textContent = error.message;
+    place.classList.add("wrong");
+  }
+}
+
+async function giveSizes(name, body) {
+  try {
+    await keepAll();
+    await put("strata-sizes", body, { "X-File-Name": encodeURIComponent(name) });
+    location.reload();
+  } catch (error) {
+    explain(error);
+  }
+}
+
 function refuse(row, reason) {
   const place = row.querySelector(".refused");
   place.textContent = reason ?? "";
@@ -64,6 +108,7 @@ function keepAll() {
   return keep({
     keys: keys(),
     bands: bands(),
+    merged,
     size: form.querySelector("input[name=size]:checked").value,
     population: find("population").value,
     fraction: find("fraction").value,
@@ -76,16 +121,12 @@ function keepAll() {
 
 /** Keep a codebook, and read the file again with it; one that does not fit is not kept. */
 async function giveCodebook(text) {
-  const put = (body) => fetch(`/api/${project}/codebook`, {
-    method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body,
-  });
   try {
-    const response = await put(text);
-    if (!response.ok) throw new Error((await response.json()).error);
+    await put("codebook", text);
     await ask("read");
     location.reload();
   } catch (error) {
-    await put("");
+    await put("codebook", "");
     explain(error);
   }
 }
@@ -95,16 +136,31 @@ if (form) {
   const keepSoon = settle(keepAll, 400);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => {
-    keepAll();
-    if (event.target.matches(".is-key, #missing")) count();
+    if (event.target.id === "sizes") {
+      if (event.target.files.length) giveSizes(event.target.files[0].name, event.target.files[0]);
+      return;
+    }
+    const kept = keepAll();
+    if (event.target.matches(".is-key, #missing")) {
+      showCards();
+      count();
+    }
+    if (event.target.matches(".stratum, .is-key, .bands, [name=size]")) kept.then(checkSizes);
+    if (event.target.id === "missing") kept.then(() => cards.forEach((card) => card.refresh()));
   });
   form.addEventListener("input", (event) => {
     if (event.target.id === "population") form.querySelector("input[value=population]").checked = true;
     if (event.target.id === "fraction") form.querySelector("input[value=fraction]").checked = true;
     if (event.target.matches("input[type=text]")) keepSoon();
-    if (event.target.matches(".bands")) countSoon();
+    if (event.target.matches(".bands")) {
+      countSoon();
+      cards.get(event.target.closest("tr").dataset.name)?.refresh();
+    }
   });
+  showCards();
   count();
+  checkSizes();
+  find("no-sizes")?.addEventListener("click", () => giveSizes("", ""));
   find("codebook").addEventListener("change", async () => giveCodebook(await find("codebook").files[0].text()));
   find("no-codebook")?.addEventListener("click", () => giveCodebook(""));
 } else {
