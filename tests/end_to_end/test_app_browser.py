@@ -231,7 +231,8 @@ def test_a_csv_from_the_file_to_the_report(browser: Any, served: Served, tmp_pat
 def plan_and_protect(page: Any, wanted: Any, path: Path, run: Path) -> None:
     """A plan against a limit, the protected file, and its own assessment: those of Python."""
     page.fill("#plan-limits", "tau1.upper=5")
-    page.check('#plan-keep input[value="SEX"]')
+    page.click("summary:has-text('importance')")
+    page.check('#plan-keys tr[data-name="SEX"] input[type=checkbox]')
     page.click("#plan-start")
     page.wait_for_selector("#plan .verdict")
     plan = wanted.plan("tau1.upper=5", keep=["SEX"], at_most="30s")
@@ -343,6 +344,187 @@ def test_hostile_names_and_values_add_nothing_to_any_screen(browser: Any, served
     check_markup(page)
     assert complaints == []
     assert "666" not in page.title()
+    page.context.close()
+
+
+def count_alone(frame: pl.DataFrame) -> str:
+    sizes = frame.group_by(frame.columns).len()["len"]
+    return str(int((sizes == 1).sum()))
+
+
+def wait_for_alone(page: Any, frame: pl.DataFrame) -> None:
+    page.wait_for_selector(f'#alone:text-is("{count_alone(frame)}")', timeout=10_000)
+
+
+def test_categories_are_merged_and_numbers_cut_before_the_run(browser: Any, served: Served, tmp_path: Path) -> None:
+    """By mouse, by keys alone and typed: the count follows, and the run is that of the command and of Python."""
+    from playwright.sync_api import expect
+
+    rng = np.random.default_rng(3)
+    frame = make_frame().with_columns(AGE=pl.Series(rng.integers(18, 40, len(make_frame()))))
+    path = tmp_path / "merged.csv"
+    frame.write_csv(path)
+    complaints: list[str] = []
+    page = open_tab(browser, served, complaints)
+    page.set_default_timeout(30_000)
+    project = choose_file(page, path)
+    keys = ["AGE", "MARITAL", "WORK", "REGION"]
+    for key in keys:
+        page.check(f'tr[data-name="{key}"] .is-key')
+    now = frame.select(keys)
+    wait_for_alone(page, now)
+    cards = {key: page.locator(f'.key-card[data-name="{key}"]') for key in keys}
+    # One category dragged onto another; into another card it goes nowhere.
+    cards["MARITAL"].locator("summary").click()
+    cards["WORK"].locator("summary").click()
+    cards["MARITAL"].locator("li", has_text="married").drag_to(cards["WORK"].locator("li", has_text="part"))
+    cards["MARITAL"].locator("li", has_text="married").drag_to(cards["MARITAL"].locator("li", has_text="widowed"))
+    cards["MARITAL"].locator("li.merged", has_text="married + widowed").wait_for()
+    now = now.with_columns(pl.col("MARITAL").replace("married", "widowed"))
+    wait_for_alone(page, now)
+    assert cards["WORK"].locator("li.merged").count() == 0
+    # By the keyboard: ticked and merged, undone, and merged again.
+    for _ in range(2):
+        for code in ("none", "part"):
+            cards["WORK"].locator("li", has_text=code).locator("input").focus()
+            page.keyboard.press("Space")
+        cards["WORK"].locator("text=Merge the ticked").focus()
+        page.keyboard.press("Enter")
+        cards["WORK"].locator("li.merged", has_text="none + part").wait_for()
+        wait_for_alone(page, now.with_columns(pl.col("WORK").replace("none", "part")))
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Undo merging none, part"
+        page.keyboard.press("Enter")
+        cards["WORK"].locator("li.merged").wait_for(state="detached")
+        wait_for_alone(page, now)
+    # Typed as on the command line; what is wrong is said and changes nothing.
+    cards["REGION"].locator("summary").focus()
+    page.keyboard.press("Enter")
+    cards["REGION"].locator("li").first.wait_for()
+    typed = cards["REGION"].locator("input[type=text]")
+    for text, message in (("1,", "Write the categories to merge"), ("1,9", "'9' is not a category")):
+        typed.fill(text)
+        typed.press("Enter")
+        cards["REGION"].locator(".refused", has_text=message).wait_for()
+    typed.fill("1,2|4,5")
+    typed.press("Enter")
+    now = now.with_columns(pl.col("REGION").replace({2: 1, 5: 4}))
+    wait_for_alone(page, now)
+    assert cards["REGION"].locator(".refused:visible").count() == 0
+    # Numbers: cuts by keys and by the mouse, always those of the field for bands.
+    cards["AGE"].locator("summary").click()
+    field = page.locator('tr[data-name="AGE"] .bands')
+
+    def cut_at(limits: str) -> None:
+        expect(field).to_have_value(limits)
+        below = [int(limit) for limit in limits.split(",")[1:]]
+        wait_for_alone(page, now.with_columns(AGE=sum((pl.col("AGE") >= limit).cast(pl.Int8) for limit in below)))
+
+    for cuts in range(2):
+        cards["AGE"].locator("text=Add a cut").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"[role=slider] >> nth={cuts}")
+        page.wait_for_selector("[role=slider]:focus")
+    first, second = (int(limit) for limit in field.input_value().split(",")[1:])
+    cards["AGE"].locator("[role=slider]").nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    cut_at(f"18,{first + 2},{second}")
+    page.wait_for_selector("[aria-label='Cut 1 of AGE']:focus")
+    cards["AGE"].scroll_into_view_if_needed()
+    box = cards["AGE"].locator("svg.cuts").bounding_box()
+    grip = cards["AGE"].locator("[role=slider] .grip").nth(1).bounding_box()
+    page.mouse.move(grip["x"] + 7, grip["y"] + 7)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * (8 + 384 * (35 - 18) / (40 - 18)) / 400, grip["y"] - 30, steps=3)
+    page.mouse.up()
+    cut_at(f"18,{first + 2},35")
+    cards["AGE"].locator("[role=slider]").nth(0).focus()
+    page.keyboard.press("Delete")
+    cut_at("18,35")
+    # Too low for the band by its first limit: said beside the field.
+    field.fill("20,35")
+    page.wait_for_selector('tr[data-name="AGE"] .refused:has-text("below the lowest limit")')
+    field.fill("18,25,35")
+    cut_at("18,25,35")
+    page.fill("#population", "4000")
+    page.check('.key-card[data-name="MARITAL"] li.merged input')  # what is ticked only is not kept
+    page.wait_for_selector("#said-command:has-text('--population 4000')")
+    assert page.inner_text("#said-command").endswith(
+        "--band AGE=18,25,35 --merge MARITAL=married,widowed --merge 'REGION=1,2|4,5' --out merged.keyhole"
+    )
+    check_markup(page)
+    page.reload()
+    page.wait_for_selector('.key-card[data-name="REGION"] summary:has-text("2 merged")')
+    wait_for_alone(page, now.with_columns(AGE=sum((pl.col("AGE") >= limit).cast(pl.Int8) for limit in (25, 35))))
+    page.goto(f"{served.address}/p/{project}/run")
+    page.fill("#seed", "4")
+    page.check("#quick")
+    page.wait_for_selector("#said-command:has-text('--seed 4 --quick')")
+    command = [*shell(page)[:-1], str(tmp_path / "out")]
+    run_to_the_answer(page)
+    merge = {"MARITAL": [["married", "widowed"]], "REGION": [["1", "2"], ["4", "5"]]}
+    options: dict[str, Any] = {"bands": {"AGE": "18,25,35"}, "merge": merge, "seed": 4, "quick": True}
+    compare(served, project, keyhole.assess(path, keys, population=4000, **options))
+    subprocess.run(command, capture_output=True, check=False)
+    compare(served, project, keyhole.load(tmp_path / "out"))
+    assert [one for one in complaints if "422" not in one] == []
+    page.context.close()
+
+
+def test_stratum_sizes_and_hierarchies_are_given_as_files(browser: Any, served: Served, tmp_path: Path) -> None:
+    path, sizes, tree = tmp_path / "strata.csv", tmp_path / "sizes.csv", tmp_path / "tree.yaml"
+    frame = make_frame()
+    frame.write_csv(path)
+    frame.group_by("REGION").len("N").with_columns(pl.col("N") * 25).sort("REGION").write_csv(sizes)
+    tree.write_text("WORK: [[none, other], [part, full]]\n", encoding="utf-8")
+    table = tmp_path / "marital.csv"
+    table.write_text("single;alone\nwidowed;alone\nmarried;married\n", encoding="utf-8")
+    complaints: list[str] = []
+    page = open_tab(browser, served, complaints)
+    project = choose_file(page, path)
+    for key in KEYS:
+        page.check(f'tr[data-name="{key}"] .is-key')
+    page.click("summary:has-text('Strata')")
+    page.check('.stratum[value="REGION"]')
+    with page.expect_navigation():
+        page.set_input_files("#sizes", str(tree))
+    page.wait_for_selector("#sizes-found.wrong")
+    with page.expect_navigation():
+        page.set_input_files("#sizes", str(sizes))
+    page.wait_for_selector(f"#sizes-found:has-text('5, with {25 * len(frame):,} people')")
+    assert page.is_checked("input[name=size][value=strata]")
+    page.goto(f"{served.address}/p/{project}/run")
+    page.fill("#seed", "6")
+    page.check("#quick")
+    run_to_the_answer(page)
+    wanted = keyhole.assess(path, KEYS, strata="REGION", strata_sizes=sizes, seed=6, quick=True)
+    folder = compare(served, project, wanted)
+    page.goto(f"{served.address}/p/{project}/help")
+    page.wait_for_selector("#help:not([hidden])")
+    page.click("summary:has-text('importance')")
+    page.set_input_files("#hierarchy", str(sizes))
+    page.wait_for_selector("#problem:has-text('--hierarchy')")
+    assert page.locator("#hierarchies li").count() == 0
+    page.set_input_files("#hierarchy", str(tree))
+    page.wait_for_selector("#hierarchies >> text=tree.yaml")
+    page.select_option("#hierarchy-key", "MARITAL")
+    page.set_input_files("#hierarchy", str(table))
+    page.wait_for_selector("#hierarchies >> text=MARITAL: marital.csv")
+    page.fill('#plan-keys tr[data-name="AGE"] input[type=number]', "3")
+    page.check('#plan-keys tr[data-name="SEX"] input[type=checkbox]')
+    page.fill("#plan-limits", "tau1.upper=5")
+    page.click("#plan-start")
+    page.wait_for_selector("#plan .verdict")
+    given: dict[str, Any] = {"importance": {"AGE": 3}, "keep": ["SEX"], "hierarchy": [tree, f"MARITAL={table}"]}
+    plan = wanted.plan("tau1.upper=5", at_most="30s", **given)
+    assert (folder.parent / "plan" / "plan.yaml").read_text(encoding="utf-8") == plan.recipe.to_yaml()
+    first = shlex.split(page.inner_text("#said-command").splitlines()[0])
+    subprocess.run([KEYHOLE, *first[1:-1], str(tmp_path / "plan")], capture_output=True, check=True)
+    assert (tmp_path / "plan" / "plan.yaml").read_text(encoding="utf-8") == plan.recipe.to_yaml()
+    page.click("#hierarchies >> text=tree.yaml")
+    page.wait_for_selector("#hierarchies >> text=tree.yaml", state="detached")
+    page.wait_for_selector("#said-command:not(:has-text('several.yaml'))")
+    assert [one for one in complaints if "422" not in one] == []
     page.context.close()
 
 

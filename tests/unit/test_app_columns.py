@@ -19,6 +19,7 @@ from keyhole.app.home import Project
 from keyhole.app.screens import rules_text
 from keyhole.data import count_records, read_microdata
 from keyhole.errors import KeyholeError
+from keyhole.words import as_flags
 
 
 def make_frame(rng: np.random.Generator, rows: int = 240) -> pl.DataFrame:
@@ -197,3 +198,70 @@ def test_other_errors_than_ours_are_not_quoted(path: str) -> None:
         assert found["id"] == 3
         assert "object" not in found["error"]
     json.dumps(found)
+
+
+def test_the_categories_of_a_key_are_shown_as_they_are_merged(path: str) -> None:
+    desk = Desk()
+
+    def show(name: str, bands: str = "", merge: Any = "", missing: str = "category") -> Any:
+        return ask(
+            desk, "categories", path=path, codebook=None, name=name, bands=bands, merge=merge, missing=missing
+        )  # fmt: skip
+
+    frame = pl.read_csv(path)
+    found = show("AGE", "0,30,60", "30-59,60+")
+    assert [item["codes"] for item in found["categories"]] == [["0-29"], ["30-59", "60+"]]
+    assert [item["count"] for item in found["categories"]] == [(frame["AGE"] < 30).sum(), (frame["AGE"] >= 30).sum()]
+    assert found["groups"] == [["30-59", "60+"]]
+    assert found["text"] == "30-59,60+"
+    assert found["ordered"] == ["0-29", "30-59", "60+"]
+    assert found["numbers"]["limits"] == [0, 30, 60]
+    assert sum(found["numbers"]["bars"]) == frame.height
+    assert show("AGE", "30y")["numbers"]["limits"] == [0, 30, 60]
+    assert show("WORK", merge="'full time',none")["categories"][0]["texts"] == ["full time", "none"]
+    assert show("WORK")["numbers"] is None
+    # What does not fit is said, and the categories are there all the same, so that it can be mended.
+    wrong = show("SEX", merge=[["f", "x"]])
+    assert "'x' is not a category" in wrong["refused"]
+    assert wrong["groups"] == [["f", "x"]]
+    assert [item["codes"] for item in wrong["categories"]] == [["f"], ["m"], [""]]
+    assert "blank category" in show("SEX", merge="'',f", missing="drop")["refused"]
+    assert "fractions" in show("INCOME")["refused"]
+    assert show("INCOME")["numbers"]["limits"] == []
+    assert len(show("INCOME", "10000y")["categories"]) > 2
+    with pytest.raises(KeyholeError, match="Write the categories"):
+        show("SEX", merge=",|")
+
+
+def test_few_ways_of_cutting_a_key_are_remembered(path: str) -> None:
+    """Whoever drags a cut through a large file asks for many."""
+    _, columns = open_columns(path)
+    for limit in range(20, 60):
+        columns.encode("AGE", f"0,{limit}", "category")
+    assert len(columns.encoded) < 8
+
+
+def test_a_file_of_stratum_sizes_is_compared_with_the_strata(tmp_path: Path) -> None:
+    """The strata have the categories of the keys, merged ones too, and what is wrong is what a run would say."""
+    desk, sizes, path = Desk(), tmp_path / "sizes.csv", tmp_path / "a.csv"
+    frame = pl.DataFrame({"AGE": [str(x % 5) for x in range(60)], "REGION": ["n", "s", "w"] * 20, "PART": ["x"] * 60})
+    frame.write_csv(path)
+    given: dict[str, Any] = {
+        "path": str(path), "codebook": None, "keys": ["AGE", "REGION"], "bands": {}, "missing": "category",
+        "merge": {"REGION": [["n", "s"]]}, "strata": ["REGION", "PART"], "sizes": str(sizes),
+    }  # fmt: skip
+    for text, message in (
+        ("REGION,N\nn|s,500\nw,300\n", "PART"),
+        ("REGION,PART,N\nn,x,500\nw,x,300\n", "no record in the file"),
+        ("REGION,PART,N\nn|s,x,500\n", "lacks the stratum"),
+        ("REGION,PART,N\nn|s,x,39\nw,x,300\n", "fewer people"),
+    ):
+        sizes.write_text(text, encoding="utf-8")
+        with pytest.raises(KeyholeError, match=message) as shown:
+            ask(desk, "sizes", **given)
+        options = {"merge": given["merge"], "strata": given["strata"], "strata_sizes": sizes, "max_sweeps": 10}
+        with pytest.raises(KeyholeError) as run:
+            keyhole.assess(path, given["keys"], **options)
+        assert str(shown.value) == as_flags(str(run.value))
+    sizes.write_text("REGION,PART,N\nn|s,x,500\nw,x,300\n", encoding="utf-8")
+    assert ask(desk, "sizes", **given)["text"] == "Strata of the file: 2, with 800 people in all."

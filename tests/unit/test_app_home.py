@@ -205,6 +205,77 @@ def test_options_follow_from_choices() -> None:
             make_options(chosen.change(changes))
 
 
+def test_merges_of_keys_are_options_of_the_run(tmp_path: Path) -> None:
+    merged = {"A": [["1", "2"], ["it's", "x,y"]], "B": [], "C": [["u", "v"]]}
+    chosen = Choices().change({"keys": ["A", "B"], "population": "900", "merged": merged})
+    assert make_options(chosen)["merge"] == {"A": merged["A"]}
+    project = Project(tmp_path, "a.csv", "/tmp/a.csv", 0.0, 1, chosen)
+    for screen in ("variables", "run"):
+        said = say(screen, project)
+        words = shlex.split(said["command"].splitlines()[-1])
+        assert read_merges(None, None, (words[words.index("--merge") + 1],)) == {"A": merged["A"]}  # type: ignore[arg-type]
+        assert f"merge={ {'A': merged['A']}!r}" in said["python"]
+
+
+def test_a_file_of_stratum_sizes_goes_with_the_run(tmp_path: Path) -> None:
+    with open_page(tmp_path / "home") as opened:
+        made = opened.page.home.make("a.csv", "a.csv").change({"keys": ["A"], "size": "strata", "strata": ["R"]})
+        where = f"/api/{made.identifier}/strata-sizes"
+
+        def read() -> Project:
+            found = opened.page.home.read(made.identifier)
+            assert found is not None
+            return found
+
+        with pytest.raises(SettingsError, match="strata"):
+            make_options(made.choices)
+        for content, name in ((b"R,N\nx,10\n", "../../sizes.csv"), (b"R,N\nx,11\n", "<b>.tsv")):
+            assert opened.put([content], name, path=where).status == 200
+            assert [path.read_bytes() for path in made.folder.glob("strata-sizes*")] == [content]
+        project = read()
+        assert project.choices.strata_sizes == "<b>.tsv"
+        assert project.sizes == str(made.folder / "strata-sizes.tsv")
+        assert Path(project.sizes).stat().st_mode & 0o777 == 0o600
+        assert b"<b>.tsv" not in opened.get(f"/p/{made.identifier}/run").body
+        assert f"--strata-sizes {project.sizes}" in say("run", project)["command"]
+        options = make_options(project.choices)
+        assert "population" not in options
+        run = project.start_run(options, "")
+        asked = json.loads((run.folder / "request.json").read_text(encoding="utf-8"))["options"]
+        assert Path(asked["strata_sizes"]) == run.folder / "strata-sizes.tsv"
+        assert not differs(project, run)
+        assert opened.put([b"R,N\nx,12\n"], "b.tsv", path=where).status == 200
+        assert differs(read(), run)
+        assert opened.put([b"x" * 3_000_000], "b.tsv", path=where).status == 413
+        assert opened.put([b""], "", path=where).status == 200
+        assert (read().sizes, read().choices.size, list(made.folder.glob("strata-sizes*"))) == (None, "population", [])
+
+
+def test_a_plan_is_asked_as_it_is_said(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "1" / "result"
+    run.mkdir(parents=True)
+    (run / "manifest.json").write_text("{}", encoding="utf-8")
+    chosen = Choices().change({
+        "plan_limits": "tau1.upper=5", "plan_keep": ["SEX"], "plan_importance": {"EDUC": 3, "AGE": 0.5},
+        "hierarchies": {"": "all.yaml", "../EDUC": "x.csv"},
+    })  # fmt: skip
+    project = Project(tmp_path, "a.csv", "a.csv", 0.0, 1, chosen)
+    several, table = project.hierarchies
+    assert several == str(tmp_path / "hierarchies" / "several.yaml")
+    assert table.partition("=")[0] == "../EDUC"
+    assert Path(table.partition("=")[2]).parent == tmp_path / "hierarchies"
+    said = say("help", project)
+    words = shlex.split(said["command"].splitlines()[0])
+    for flag, values in (
+        ("--importance", ["EDUC=3", "AGE=0.5"]),
+        ("--hierarchy", [several, table]),
+        ("--keep", ["SEX"]),
+    ):
+        assert [words[place + 1] for place, word in enumerate(words) if word == flag] == values
+    assert "importance={'EDUC': 3.0, 'AGE': 0.5}" in said["python"]
+    assert f"hierarchy={[several, table]!r}" in said["python"]
+
+
 def test_a_codebook_comes_and_goes(tmp_path: Path) -> None:
     with open_page(tmp_path / "home") as opened:
         project = opened.page.home.make("a.csv", "a.csv").change({"keys": ["A"], "population": "900"})
