@@ -23,12 +23,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from keyhole.errors import OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 LOCK = ".lock"
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
@@ -203,15 +205,17 @@ def escape(text: str) -> str:
     return f"'{text}" if _IN_DANGER.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def csv_text(frame: pl.DataFrame, raw: bool = False) -> str:
+def csv_text(frame: "pl.DataFrame", raw: bool = False) -> str:
     """Format a table as CSV, with column names and text cells escaped unless `raw`."""
     written = io.StringIO()
     (frame if raw else escaped(frame.lazy()).collect()).write_csv(written)
     return written.getvalue()
 
 
-def escaped(frame: pl.LazyFrame) -> pl.LazyFrame:
+def escaped(frame: "pl.LazyFrame") -> "pl.LazyFrame":
     """Return a table with column names and text cells escaped."""
+    import polars as pl  # here, because the server of the page writes files and starts at once
+
     schema = frame.collect_schema()
     text = [name for name, dtype in schema.items() if dtype == pl.String]
     frame = frame.with_columns(pl.col(text).map_elements(escape, return_dtype=pl.String)) if text else frame

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shlex
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -340,6 +341,15 @@ def test_a_change_is_kept_and_counted(tmp_path: Path) -> None:
         for _ in range(20):
             opened.get(f"/p/{project.identifier}/run")
         assert time.process_time() - started < 20 * 0.3
+
+
+def test_the_server_loads_nothing_that_is_slow() -> None:
+    """So that its address is there at once; what reads data is in processes of its own."""
+    slow = "print(sorted({'polars', 'numpy', 'numba', 'pandas', 'scipy'} & set(sys.modules)))"
+    found = subprocess.run(
+        [sys.executable, "-c", f"import sys, keyhole.app.server; {slow}"], capture_output=True, text=True
+    )
+    assert found.stdout == "[]\n", found.stderr
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])

@@ -195,8 +195,11 @@ class Project:
         return replace(self, choices=self.choices.change(changes), version=self.version + 1).save()
 
     def start_run(self, asked: dict[str, Any], rules: str) -> Run:
-        """Make the folder of a new run with what is asked of it."""
+        """Make the folder of a new run with what is asked of it; a last run that kept nothing makes room."""
         latest = self.run
+        if latest is not None and not latest.kept and not latest.has_result:
+            shutil.rmtree(latest.folder, ignore_errors=True)
+            latest = self.run
         run = Run(self.folder / "runs" / str(1 if latest is None else int(latest.number) + 1))
         run.folder.parent.mkdir(mode=0o700, exist_ok=True)
         run.folder.mkdir(mode=0o700)
