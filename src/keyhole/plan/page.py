@@ -14,7 +14,7 @@ from keyhole.plan.recipe import FILE
 from keyhole.report.figures import WIDTH, Scale, axis, element, line, picture, text, tick_words, ticks
 from keyhole.report.render import render_page
 from keyhole.risk.policies import word_probability
-from keyhole.words import interval_words, number, percent, plural
+from keyhole.words import expects_none, interval_words, number, percent, plural
 
 JSON, PAGE = "plan.json", "plan.html"
 LISTED = 12
@@ -110,9 +110,7 @@ def _explain(plan: Plan) -> list[str]:
 def describe_optimism(plan: Plan) -> str:
     """Say how much the choice flatters the plan."""
     search = plan.search
-    shown = "tau1 {} ({})"
-    own = shown.format(number(search.search.mean), interval_words(search.search.interval))
-    fresh = shown.format(number(search.report.mean), interval_words(search.report.interval))
+    own, fresh = (f"tau1 {_estimate(found)}" for found in (search.search, search.report))
     tried = "" if search.tried == 1 else f" {plural(search.tried, 'release')} had to be compared with these draws."
     return f"On the draws that chose it: {own}; on these: {fresh}.{tried}"
 
@@ -184,7 +182,9 @@ def _describe(other: Alternative) -> dict[str, Any]:
 
 
 def _estimate(found: Any) -> str:
-    return f"{number(found.mean)} ({interval_words(found.interval)})"
+    """Write an estimate with its interval; one that is as good as zero as 0 rather than 8e-09."""
+    mean = 0.0 if expects_none(found.mean, None, found.interval) else found.mean
+    return f"{number(mean)} ({interval_words(found.interval)})"
 
 
 def _list_codes(codes: Sequence[str]) -> str:

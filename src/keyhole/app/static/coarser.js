@@ -12,13 +12,14 @@ export function makeCard(name, bands, groups, changed) {
   const cuts = make("div", {}), list = make("ul", { class: "merging", "aria-label": `Categories of ${name}` });
   const refused = make("p", { class: "refused", role: "status", hidden: true });
   const slider = make("div", {});
-  const typed = make("input", { type: "text", size: 18, spellcheck: "false", autocomplete: "off", placeholder: "1,2|3,4", onchange: () => set(typed.value) });
+  const typed = make("input", { type: "text", size: 30, spellcheck: "false", autocomplete: "off", placeholder: "1,2|3,4", onchange: () => set(typed.value) });
   const together = make("button", { type: "button", class: "small", onclick: () => merge(ticked()) }, "Merge the ticked");
   const undo = make("button", { type: "button", class: "small", onclick: () => set([]) }, "Undo all");
   const card = make("details", { class: "key-card", "data-name": name, ontoggle: () => card.open && refresh() },
     make("summary", {}, make("bdi", {}, name), " ", state),
-    cuts, slider, list, make("p", { class: "actions" }, together, undo),
-    make("p", {}, make("label", {}, "Or type the categories to merge ", typed)), refused);
+    make("div", { class: "coarser" },
+      make("div", {}, cuts, slider, make("p", {}, make("label", {}, "Merge as typed: ", typed)), refused),
+      make("div", {}, list, make("p", { class: "actions" }, together, undo))));
   let found = { categories: [], ordered: [] };
   let asked = 0;
 
