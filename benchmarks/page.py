@@ -76,11 +76,16 @@ def read_sweeps(progress: Path) -> tuple[float, float]:
 
 
 def ask_at_once(served: Served, project: str) -> None:
-    """Send the requests together, and wait for all answers."""
-    threads = [
-        threading.Thread(target=served.send, args=("GET", f"/p/{project}/{SCREENS[x % len(SCREENS)]}"))
-        for x in range(AT_ONCE)
-    ]
+    """Send the requests together, half of them for screens and half for counts, and wait for all answers."""
+    keys = list(LEVELS)
+
+    def ask(x: int) -> None:
+        if x % 2:
+            served.ask(f"{project}/alone", keys=keys[: 2 + x % 6])
+        else:
+            served.send("GET", f"/p/{project}/{SCREENS[x % len(SCREENS)]}")
+
+    threads = [threading.Thread(target=ask, args=(x,)) for x in range(AT_ONCE)]
     for thread in threads:
         thread.start()
     for thread in threads:

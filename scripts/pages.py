@@ -28,8 +28,31 @@ def take(page: Any, path: Path, height: int) -> None:
     Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(64).save(path, optimize=True)
 
 
+def take_cards(page: Any, path: Path) -> None:
+    """Take a picture of merged categories and of cut numbers, and take them back."""
+    page.fill('tr[data-name="age"] .bands', "15,25,35,45,55")
+    for key in ("age", "ethnicity"):
+        page.click(f'.key-card[data-name="{key}"] summary')
+        page.wait_for_selector(f'.key-card[data-name="{key}"] .merging li')
+    typed = page.locator('.key-card[data-name="ethnicity"] input[type="text"]')
+    typed.fill("afam,other")
+    typed.press("Enter")
+    page.wait_for_selector('.key-card[data-name="ethnicity"] li.merged')
+    page.wait_for_timeout(1_000)
+    page.evaluate(
+        "() => { document.activeElement.blur(); document.querySelector('#meter').style.position = 'static'; }"
+    )
+    shown = Image.open(io.BytesIO(page.locator("#coarser").screenshot()))
+    shown.convert("RGB").quantize(64).save(path, optimize=True)
+    page.click('.key-card[data-name="ethnicity"] >> text=Undo all')
+    page.click('.key-card[data-name="age"] >> text=Without bands')
+    page.wait_for_timeout(1_000)
+    page.reload()
+    page.wait_for_selector("table.variables")
+
+
 def go(page: Any, docs: Path, survey: Path, entry: Path) -> None:
-    """Go the line and take three pictures."""
+    """Go the line and take four pictures."""
     page.goto(entry.as_uri())
     page.wait_for_selector("#file")
     page.wait_for_load_state("load")
@@ -40,6 +63,7 @@ def go(page: Any, docs: Path, survey: Path, entry: Path) -> None:
         page.check(f'tr[data-name="{key}"] .is-key')
     page.wait_for_timeout(3_000)
     take(page, docs / "page-variables.png", 980)
+    take_cards(page, docs / "page-coarser.png")
     page.check(f'tr[data-name="{KEYS[-1]}"] .is-key')
     page.fill("#population", "8,802")
     page.wait_for_timeout(1_000)
