@@ -311,6 +311,16 @@ def test_hostile_names_and_values_add_nothing_to_any_screen(browser: Any, served
     for place in range(4):
         page.locator(".is-key").nth(place).check()
     page.fill("#population", "900")
+    for card in page.locator("#coarser .key-card").all():
+        card.locator("summary").click()
+        for place in range(2):
+            card.locator(".merging input").nth(place).check()
+        card.locator("text=Merge the ticked").click()
+        card.locator(".merging li.merged").wait_for()
+    check_markup(page)
+    for card in page.locator("#coarser .key-card").all():
+        card.locator("text=Undo all").click()
+        card.locator(".merging li.merged").wait_for(state="detached")
     go_on(page, "rules")
     page.fill("#new-rule", f"`{names[0]}` == '{names[1]}' and RGE == 1")
     page.click("text=Add")
@@ -481,6 +491,7 @@ def test_stratum_sizes_and_hierarchies_are_given_as_files(browser: Any, served: 
     table.write_text("single;alone\nwidowed;alone\nmarried;married\n", encoding="utf-8")
     complaints: list[str] = []
     page = open_tab(browser, served, complaints)
+    page.set_default_timeout(60_000)
     project = choose_file(page, path)
     for key in KEYS:
         page.check(f'tr[data-name="{key}"] .is-key')
@@ -488,7 +499,7 @@ def test_stratum_sizes_and_hierarchies_are_given_as_files(browser: Any, served: 
     page.check('.stratum[value="REGION"]')
     with page.expect_navigation():
         page.set_input_files("#sizes", str(tree))
-    page.wait_for_selector("#sizes-found.wrong")
+    page.wait_for_selector("#sizes-found.wrong:has-text('tree.yaml')")
     with page.expect_navigation():
         page.set_input_files("#sizes", str(sizes))
     page.wait_for_selector(f"#sizes-found:has-text('5, with {25 * len(frame):,} people')")
@@ -503,7 +514,7 @@ def test_stratum_sizes_and_hierarchies_are_given_as_files(browser: Any, served: 
     page.wait_for_selector("#help:not([hidden])")
     page.click("summary:has-text('importance')")
     page.set_input_files("#hierarchy", str(sizes))
-    page.wait_for_selector("#problem:has-text('--hierarchy')")
+    page.wait_for_selector("#problem:has-text('--hierarchy sizes.csv')")
     assert page.locator("#hierarchies li").count() == 0
     page.set_input_files("#hierarchy", str(tree))
     page.wait_for_selector("#hierarchies >> text=tree.yaml")
@@ -513,6 +524,10 @@ def test_stratum_sizes_and_hierarchies_are_given_as_files(browser: Any, served: 
     page.fill('#plan-keys tr[data-name="AGE"] input[type=number]', "3")
     page.check('#plan-keys tr[data-name="SEX"] input[type=checkbox]')
     page.fill("#plan-limits", "tau1.upper=5")
+    page.press("#plan-limits", "Tab")
+    page.wait_for_selector("#said-command:has-text('several.yaml')")
+    page.set_input_files("#hierarchy", str(sizes))  # what does not fit leaves the one before
+    page.wait_for_selector("#problem:has-text('--hierarchy sizes.csv')")
     page.click("#plan-start")
     page.wait_for_selector("#plan .verdict")
     given: dict[str, Any] = {"importance": {"AGE": 3}, "keep": ["SEX"], "hierarchy": [tree, f"MARITAL={table}"]}
@@ -549,6 +564,8 @@ def test_everybody_can_use_every_screen(browser: Any, served: Served, width: int
         page.goto(f"{served.address}{path}")
         wanted = {"answer": "#report .verdict", "help": ".key-card", "rules": "#rules .found"}
         page.wait_for_selector(wanted.get(path.split("/")[-1], "main"))
+        for summary in page.locator("main details:not([open]) > summary").all()[:4]:
+            summary.click()
         page.wait_for_timeout(300)
         page.evaluate(AXE.read_text(encoding="utf-8"))
         found = page.evaluate("options => axe.run(document, options)", STANDARD)

@@ -19,7 +19,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,8 +160,11 @@ class Project:
     @property
     def hierarchies(self) -> list[str]:
         """The hierarchies for plans, as --hierarchy takes them."""
-        paths = {key: str(self.hierarchy_path(key)) for key in self.choices.hierarchies}
-        return [f"{key}={path}" if key else path for key, path in paths.items()]
+        return self.list_hierarchies(self.choices.hierarchies)
+
+    def list_hierarchies(self, keys: Iterable[str]) -> list[str]:
+        """Return the hierarchies of these keys, as --hierarchy takes them."""
+        return [f"{key}={self.hierarchy_path(key)}" if key else str(self.hierarchy_path(key)) for key in keys]
 
     def hierarchy_path(self, key: str) -> Path:
         """Where the hierarchy of a key is stored, or that of several keys; no name of a key is a path."""

@@ -5,7 +5,8 @@ import json
 import mimetypes
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -279,27 +280,40 @@ async def take_sizes(page: Page, request: Request) -> Response:
 
 
 async def take_hierarchy(page: Page, request: Request) -> Response:
-    """Receive a hierarchy, of the key that a header names or of several; one that does not fit is not kept."""
+    """Receive a hierarchy, of the key that a header names or of several; one that does not fit changes nothing."""
     project, run = find_finished(page, request)
     body, key = await read_bytes(request), unquote(request.headers.get("x-key", ""))
-    path, others = project.hierarchy_path(key), dict(project.choices.hierarchies)
-    others.pop(key, None)
-    path.unlink(missing_ok=True)
-    changed = project.change({"hierarchies": others})
+    path, given = project.hierarchy_path(key), dict(project.choices.hierarchies)
     if body:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        replace_file(path, body, ".sent-")
+        fresh = path.with_name(f"new-{path.name}")
+        replace_file(fresh, body, ".sent-")
         name = show_name(unquote(request.headers.get("x-file-name", "")))
-        wanted = replace(changed, choices=changed.choices.change({"hierarchies": {**others, key: name}}))
+        others = project.list_hierarchies(other for other in given if other != key)
+        wanted = [*others, f"{key}={fresh}" if key else str(fresh)]
         try:
-            await page.children.ask(
-                project, "hierarchy", folder=str(run.result), path=project.file, hierarchy=wanted.hierarchies
-            )
+            with calling(fresh, name):
+                await page.children.ask(
+                    project, "hierarchy", folder=str(run.result), path=project.file, hierarchy=wanted
+                )
         except KeyholeError:
-            path.unlink(missing_ok=True)
+            fresh.unlink(missing_ok=True)
             raise
-        changed = wanted.save()
-    return JSONResponse({"hierarchies": changed.choices.hierarchies})
+        fresh.replace(path)
+        given[key] = name
+    else:
+        path.unlink(missing_ok=True)
+        given.pop(key, None)
+    return JSONResponse({"hierarchies": project.change({"hierarchies": given}).choices.hierarchies})
+
+
+@contextmanager
+def calling(path: Path, name: str) -> Iterator[None]:
+    """Name a file in messages as the person does who gave it."""
+    try:
+        yield
+    except KeyholeError as error:
+        raise KeyholeError(str(error).replace(str(path), name)) from None
 
 
 async def remove(page: Page, request: Request) -> Response:
@@ -373,7 +387,8 @@ async def check_sizes(page: Page, request: Request) -> Response:
     if project.sizes is None or not project.choices.strata:
         return JSONResponse({"text": ""})
     given = {**about_keys(project), "strata": project.choices.strata, "sizes": project.sizes}
-    return JSONResponse(await page.children.ask(project, "sizes", **given))
+    with calling(Path(project.sizes), project.choices.strata_sizes):
+        return JSONResponse(await page.children.ask(project, "sizes", **given))
 
 
 def need_keys(project: Project) -> None:
