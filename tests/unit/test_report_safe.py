@@ -8,9 +8,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+import keyhole
 from keyhole.report import make_content
+from keyhole.report.asked import Asked
 from keyhole.report.content import Count, count_safely, round_population
 from keyhole.report.render import content_json, render
 from tests.unit.report_results import HASH, HandMade, Observed, make_records, make_result, make_summary
@@ -290,3 +293,21 @@ def test_a_counted_answer_is_a_count(uniques, everybody):
     page = render(content)
     assert "503" not in page
     assert str(uniques) in make_content(result, internal=True).verdict.sentence or uniques == 0
+
+
+def test_merged_categories_are_named_to_the_owner_only(tmp_path):
+    rng = np.random.default_rng(4)
+    frame = pl.DataFrame({"A": rng.integers(1, 9, 60), "B": rng.choice(["zzcanary", "y", "z"], 60)})
+    frame.write_csv(tmp_path / "s.csv")
+    merge = {"B": [["zzcanary", "y"]]}
+    keyhole.assess(tmp_path / "s.csv", "A,B", 500, merge=merge, quick=True, max_sweeps=40).save(tmp_path / "r")
+    loaded = keyhole.load(tmp_path / "r")
+    loaded.report(tmp_path / "safe.html")
+    loaded.report(tmp_path / "internal.html", internal=True)
+    safe, internal = ((tmp_path / f"{kind}.html").read_text(encoding="utf-8") for kind in ("safe", "internal"))
+    for text in (safe, internal):
+        assert "Categories were merged before the estimate" in text
+    assert "zzcanary" not in safe
+    assert "(y, zzcanary)" in internal
+    assert "--merge B=y,zzcanary" in str(Asked(loaded.manifest, internal=True).suggest())
+    assert Asked(loaded.manifest, internal=False).suggest() is None
