@@ -1,7 +1,7 @@
 """Do ordered keys pay? Both models with rows as trees and with flat rows, on the same samples of real people.
 
     python -m benchmarks.trees --only workers_500 --samples 6
-    python -m benchmarks.trees --models hdp
+    python -m benchmarks.trees --models hdp --rows trees    only what docs/accuracy.md compares with other methods
     python -m benchmarks.trees --table
 
 A line of JSON is appended for each run to benchmarks/output; the same command again goes on where it was. Keys whose
@@ -35,13 +35,13 @@ def flatten(case: Case) -> Case:
     return replace(case, sample=replace(case.sample, records=records))
 
 
-def run_all(only: Iterable[str], models: Iterable[str], samples: int) -> None:
+def run_all(only: Iterable[str], models: Iterable[str], kinds: Iterable[str], samples: int) -> None:
     """Run what has not been run yet, flat rows and trees in turn on each sample."""
     done = {(row["file"], row["seed"], row["model"], row["rows"]) for row in read_results()}
     RESULTS.parent.mkdir(exist_ok=True)
     for seed in range(1, samples + 1):
         for name in only:
-            wanted = [(model, rows) for model in models for rows in ROWS if (name, seed, model, rows) not in done]
+            wanted = [(model, rows) for model in models for rows in kinds if (name, seed, model, rows) not in done]
             if not wanted:
                 continue
             case = next(iter(draw_cases(*REAL[name], [seed])))
@@ -90,13 +90,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=tuple(REAL), default=tuple(REAL))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
         print_table(arguments.models)
     else:
-        run_all(arguments.only, arguments.models, arguments.samples)
+        run_all(arguments.only, arguments.models, arguments.rows, arguments.samples)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
     python -m benchmarks.truth --table                      the table, from what has been run
 
 The samples are those of models.py. A line of JSON is appended for each sample and estimator to benchmarks/output; the
-same command again goes on where it was. Ours are the rows of `hdp` with ordered keys as trees that
-`python -m benchmarks.trees --models hdp` appends to benchmarks/output/trees.jsonl; --ours names another such file.
+same command again goes on where it was. Ours are the rows that `python -m benchmarks.trees --models hdp --rows trees`
+appends to benchmarks/output/trees.jsonl; --ours names another such file.
 """
 
 import argparse
