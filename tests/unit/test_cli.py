@@ -113,6 +113,29 @@ def test_a_value_outside_the_codebook_is_placed_but_not_shown(run, tmp_path):
     assert "row 2, column 'AGE'" in found.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("assess {} --keys AGE --population 500 --population 5000", "--population is given twice: give it once."),
+        ("assess {} --keys AGE --keys=SEX --population 500", "--keys is given twice: give it once, with commas between"),
+        ("assess {} --keys AGE --population 500 --ordered AGE --ordered SEX", "--ordered is given twice: give it once, wi"),
+        ("compare {} --keys AGE --fraction 0.1 --fraction 0.2", "--fraction is given twice"),
+        ("inspect {} --codebook a.yaml --codebook b.yaml", "--codebook is given twice"),
+        ("zeros check r.yaml {} --keys AGE --keys SEX", "--keys is given twice"),
+        ("what-if dir --data a --data b --drop AGE", "--data is given twice"),
+    ],
+)
+def test_a_single_value_is_not_given_twice(run, data, arguments, message):
+    found = run(*(data if word == "{}" else word for word in arguments.split()))
+    assert (found.status, found.names) == (2, ["data.csv"])
+    assert message in found.err
+
+
+def test_flags_and_repeatable_options_may_be_given_twice(run, data):
+    found = run("assess", data, *"--keys AGE --population 100 --na NA --na - -q -q --band AGE=1,3".split())
+    assert found.status == 0, found.err
+
+
 @pytest.mark.parametrize("name", option_names())
 def test_every_option_has_a_flag_that_is_checked(run, data, name):
     flag = f"--{name.replace('_', '-')}"
@@ -290,9 +313,9 @@ def test_the_status_says_how_far_chains_agree_and_the_folder_is_written(run, dat
     assert found.status == status, found.err
     expected = {
         "converged": "",
-        "usable": "keyhole: 2 of 4 chains do not agree. Allow more with --time-limit.\n",
+        "usable": "keyhole: 2 of 4 chains do not agree. Allow more time with --time-limit.\n",
         "not converged": "keyhole: 2 of 4 chains do not agree. Until then use 7 as the upper limit of tau1, the "
-        "largest of any chain; it may still rise. Allow more with --time-limit.\n",
+        "largest of any chain; it may still rise. Allow more time with --time-limit.\n",
     }
     assert found.err == expected[grade]
     assert "data.keyhole/summary.json" in found.names
