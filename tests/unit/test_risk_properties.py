@@ -4,8 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keyhole.diagnostics.laws import TAILS
 from keyhole.kernels.risk import draw_matches, fill_risks
 from keyhole.risk import summarise_risk
+from keyhole.risk.measures import limit_records
 from tests.unit.traces import UNIQUES, make_trace
 
 ROUNDING = 1e-12
@@ -67,3 +69,19 @@ def test_reported_risks_stay_in_range(centres, draws, pooled, seed):
     for interval in (risk.tau1.interval, risk.tau1.expected.interval):
         assert 0 <= interval[0] <= interval[1] <= UNIQUES
     assert 0 <= risk.tau1.mean <= UNIQUES
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 60), st.booleans())
+@settings(max_examples=100)
+def test_limits_of_a_record_enclose_its_mean(seed, chains, draws, pooled):
+    """Risks of records are skewed: the mean of a small one may be above nearly all draws."""
+    rng = np.random.default_rng(seed)
+    drawn = np.exp(-rng.gamma(0.2, 60.0, (chains, draws, 8))).astype(np.float32)
+    mean = drawn.mean(axis=(0, 1), dtype=np.float64)
+    low, high = limit_records(drawn, pooled)
+    assert (low <= mean).all()
+    assert (mean <= high).all()
+    quantiles = np.quantile(drawn, TAILS, axis=(0, 1) if pooled else 1, method="inverted_cdf")
+    ends = quantiles if pooled else (quantiles[0].min(axis=0), quantiles[1].max(axis=0))
+    assert np.array_equal(low, np.minimum(ends[0], mean)), "no wider than that"
+    assert np.array_equal(high, np.maximum(ends[1], mean))

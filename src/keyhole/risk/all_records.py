@@ -289,7 +289,7 @@ def find_record_risk(found: CellRisks, n_unseen: int, pooled: bool) -> RecordRis
     table = found.table
     risk, low, high = 1.0 / table.size, 1.0 / (table.size + n_unseen), 1.0 / table.size
     if len(table.evaluated):
-        risk[table.evaluated] = found.match.mean(axis=(0, 1))
+        risk[table.evaluated] = found.match.mean(axis=(0, 1), dtype=np.float64)
         low[table.evaluated], high[table.evaluated] = limit_records(found.match, pooled)
     return RecordRisk(table.cell, table.size, risk, low, high)
 

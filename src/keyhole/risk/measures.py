@@ -110,11 +110,15 @@ def widen(limits: Interval, law: Law) -> Interval:
 
 
 def limit_records(risks: NDArray[np.floating], pooled: bool) -> tuple[Floats, Floats]:
-    """Return the limits of each record's risk; risks: (chain, draw, unique)."""
+    """Return the limits of each record's risk; risks: (chain, draw, unique).
+
+    They are quantiles, widened to the mean: the law of a small risk may be so skewed that its mean is outside them.
+    """
+    mean = risks.mean(axis=(0, 1), dtype=np.float64)
     if pooled:
         risks = risks.reshape(1, risks.shape[0] * risks.shape[1], risks.shape[2])
     low, high = np.quantile(risks, TAILS, axis=1, method="inverted_cdf").astype(np.float64)
-    return low.min(axis=0), high.max(axis=0)
+    return np.minimum(low.min(axis=0), mean), np.maximum(high.max(axis=0), mean)
 
 
 def certain_measure(total: float) -> Measure:
