@@ -152,7 +152,7 @@ def test_no_such_column_in_a_statistical_file(here, people, tmp_path):
         ("x.dta", b"AGE,SEX", "is not Stata"),
         ("x.db", b"SQLite format 3\0", r"`url` sqlite:///x\.db"),
         ("x.xpt", b"<stata_dta>", "is not SAS"),
-        ("x.xlsx", b"PK\x03\x04", "save the table as CSV"),
+        ("x.xlsx", b"PK\x03\x04", "save it as CSV"),
     ],
 )
 def test_false_endings(tmp_path, name, start, message):

@@ -408,3 +408,15 @@ def test_pandas_is_read_alike_without_pyarrow(monkeypatch):
     assert without.codes.tolist() == with_pyarrow.codes.tolist()
     with pytest.raises(InputError, match="convert its key columns to text or numbers"):
         read_microdata(mixed, ["A", "B"])
+
+
+@pytest.mark.parametrize("keys", ["AGE;SEX", "AGE SEX", "AGE|SEX|NAME"])
+def test_keys_with_another_separator_are_told_of_commas(write, keys):
+    with pytest.raises(InputError, match="separate the keys with commas") as error:
+        read_microdata(write(CSV), keys)
+    assert "did you mean" not in str(error.value)
+
+
+def test_a_dataframe_is_not_told_to_add_a_line():
+    with pytest.raises(InputError, match="nor any other of the keys: check the names.$"):
+        read_microdata(pl.DataFrame({"AGE": [1, 2], "SEX": [1, 2]}), ["PLACE"])

@@ -1,6 +1,7 @@
 """The columns to read from a source, and the options for reading them."""
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,15 +80,21 @@ def check_keys(keys: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def find_columns(header: Sequence[str], keys: Sequence[str], where: str) -> list[int]:
-    """Return the position of each key in the header, or name the closest column if there is none."""
+def find_columns(header: Sequence[str], keys: Sequence[str], where: str, text: bool = False) -> list[int]:
+    """Return the position of each key in the header, or name the closest column if there is none.
+
+    text: the header is the first line of a text file, which may be a record.
+    """
     times = Counter(header)
     for key in keys:
         if times[key] > 1:
             raise InputError(f"{where} has {times[key]} columns named '{key}': give each a name of its own.")
         if key not in times:
+            parts = [part for part in re.split(r"[;|:/\s]+", key) if part]
+            if len(parts) > 1 and any(part in times for part in parts):
+                raise InputError(f"{where} has no column '{key}': separate the keys with commas, as in AGE,SEX.")
             # If no key is found, the first line may be a record, whose values must not be shown.
-            raise InputError(f"{where} has no column '{key}'{_suggest(header, key, any(k in times for k in keys))}")
+            raise InputError(f"{where} has no column '{key}'{_suggest(header, key, any(k in times for k in keys), text)}")
     place = {name: position for position, name in enumerate(header)}
     return [place[key] for key in keys]
 
@@ -97,17 +104,20 @@ def is_name(name: str) -> bool:
     return len(name) <= LONGEST_NAME and name.isprintable()
 
 
-def _suggest(header: Sequence[str], key: str, is_header: bool) -> str:
+def _suggest(header: Sequence[str], key: str, is_header: bool, text: bool) -> str:
     # Without a header the "names" are the first record, whose values must not be shown; numbers are a sign of that.
     if any(not is_name(name) for name in header if name):
+        if not text:
+            return ": names of columns must be one line of at most 200 characters."
         return ": its first line is not a header; look for unbalanced quotes."
     names = [name for name in header if name]
     if not names or any(NUMBER.fullmatch(name) for name in names):
-        return ": its first line does not name the columns; add a header."
+        return ": its first line does not name the columns; add a header." if text else ": name its columns."
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(key.casefold(), folded, n=1)
     if not is_header and not close:
-        return ", nor any other of the keys: check the names, or add a first line that names the columns."
+        remedy = "check the names, or add a first line that names the columns" if text else "check the names"
+        return f", nor any other of the keys: {remedy}."
     near = f" (did you mean '{folded[close[0]]}'?)" if close else ""
     if not is_header:
         return f"{near}: check the name."

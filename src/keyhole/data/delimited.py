@@ -103,7 +103,7 @@ def read_delimited(
                 "add a header line that names the columns."
             )
         names = [name for name in header if name] if wanted is None else list(wanted)
-        positions = find_columns(header, names, str(opened.path))
+        positions = find_columns(header, names, str(opened.path), text=True)
         numbered = [str(place) for place, name in enumerate(names) if name in keys]
         frame = _read(source, delimiter, [*positions, len(header) - 1], opened.path, numbered)
         if len(names) < len(header) and may_have_long_rows(source, delimiter, len(header)):

@@ -123,7 +123,7 @@ def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
     if ending in PARQUET_ENDINGS and found != "Parquet":
         raise InputError(f"{path} is not Parquet, although its name ends in {ending}: for text, rename it to .csv.")
     if ending in SPREADSHEET_ENDINGS:
-        raise InputError(f"{path}: files that end in {ending} cannot be read; save the table as CSV or Parquet.")
+        raise InputError(f"{path}: spreadsheets ({ending}) cannot be read: save it as CSV.")
     if found == "an SQLite database":
         url = shlex.quote(f"sqlite:///{path.name}")
         raise InputError(f"{path} is {found}: name it with `url` {url} and select its rows with `query`.")
@@ -133,7 +133,7 @@ def _refuse_false_name(path: Path, ending: str, found: str | None) -> None:
         endings = " or ".join(name for name, program in PROGRAMS.items() if program == found)
         raise InputError(f"{path} is a file of {found}, although its name ends otherwise: rename it to {endings}.")
     if found not in (None, "Parquet", "gzip"):
-        raise InputError(f"{path} is {found}, not a table in CSV or Parquet: save it as one of those.")
+        raise InputError(f"{path} is {found}, not a table in CSV or Parquet: save it as CSV.")
 
 
 def _read_start(path: Path) -> bytes:
