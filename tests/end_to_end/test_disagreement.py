@@ -39,7 +39,7 @@ def test_chains_that_have_not_met(folder, capsys):
 
     assert captured.err.splitlines()[-1] == "keyhole: NOT CONVERGED: see Convergence in the table."
     screen = " ".join(captured.out.split())
-    assert "Allow more with --max-sweeps, or leave it out." in screen
+    assert "Allow more sweeps with --max-sweeps, or omit that limit." in screen
     first, _, third = (" ".join(part.split()) for part in captured.out.split("\n\n")[0].split(".\n")[:3])
     assert "(NOT CONVERGED) are alone in the population" in first
     assert third.startswith("NOT CONVERGED: no single estimate can be given yet.")

@@ -140,7 +140,7 @@ def test_demo_ends_well(run, tmp_path):
         assert told in done.stdout
     assert list(tmp_path.iterdir()) == []
     # Eighty sweeps are not enough, and a demonstration must not hide it.
-    assert done.stdout.count("conditions are not met. Allow more with --max-sweeps, or leave it out.") == 2
+    assert done.stdout.count("conditions are not met. Allow more sweeps with --max-sweeps, or omit that limit.") == 2
 
 
 def test_warm_up(run, tmp_path):

@@ -283,7 +283,7 @@ def test_limits_missed_by_less_than_two_are_usable_and_the_interval_is_wider(rng
     assert found.message.startswith("USABLE: 4 chains that started from 1 to 100 profiles agree, but not to the last")
     for told in ("A longer run would move tau1 by less than ", "widened", "Not met yet: ", "(at least 1200)"):
         assert told in found.message
-    assert found.message.endswith("more. Allow more with `time_limit`.")
+    assert found.message.endswith("more. Allow more time with `time_limit`.")
     assert "NOT CONVERGED" not in found.message
     narrow, wide = summarise_risk(trace, "converged"), summarise_risk(trace, found.grade)
     for name in TAUS:

@@ -162,7 +162,7 @@ def test_chains_that_still_move_have_not_met(rng):
     assert found.disagree
     assert not any(group.settled for group in found.groups)
     assert "the chains have not met yet" in found.message
-    assert found.message.endswith("Allow more with `max_sweeps`, or leave it out.")
+    assert found.message.endswith("Allow more sweeps with `max_sweeps`, or omit that limit.")
 
 
 def test_one_chain_alone_is_no_proof(rng):

@@ -145,8 +145,8 @@ def test_a_release_is_no_better_known_than_its_own_chains_allow(rng):
 REMEDIES = {
     "none": "",
     "chains": "Use --chains 4.",
-    "sweeps": "Allow more with --max-sweeps, or leave it out.",
-    "time": "It is likely to need about 40 s more. Allow more with --time-limit.",
+    "sweeps": "Allow more sweeps with --max-sweeps, or omit that limit.",
+    "time": "It is likely to need about 40 s more. Allow more time with --time-limit.",
     "model": "Use more chains (--chains 8) and more time (--time-limit), or fewer or coarser keys, or state "
     "impossible combinations (--zeros).",
 }

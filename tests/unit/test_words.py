@@ -99,7 +99,7 @@ def test_the_options_are_those_of_the_commands():
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("Allow more with `time_limit`.", "Allow more with --time-limit."),
+        ("Allow more time with `time_limit`.", "Allow more time with --time-limit."),
         ("use `prior` adaptive, or `profiles` 40", "use --prior adaptive, or --profiles 40"),
         ("cut it with `bands`", "cut it with --band"),
         ("`keyhole zeros suggest` lists candidates (`zeros`)", "`keyhole zeros suggest` lists candidates (--zeros)"),

@@ -186,13 +186,13 @@ def describe_remedy(verdict: Verdict) -> str:
         case "chains":
             return "Use `chains` 4."
         case "sweeps":
-            return "Allow more with `max_sweeps`, or leave it out."
+            return "Allow more sweeps with `max_sweeps`, or omit that limit."
         case "model":
             return (
                 "Use more chains (`chains` 8) and more time (`time_limit`), or fewer or coarser keys, or state "
                 "impossible combinations (`zeros`)."
             )
-    return f"{likely}Allow more with `time_limit`."
+    return f"{likely}Allow more time with `time_limit`."
 
 
 def name_chains(n: Mapping[str, Any]) -> str:

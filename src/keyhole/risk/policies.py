@@ -251,7 +251,7 @@ def complete(policy: Policy, text: str) -> Policy:
         limit = parse_limit(text)
         if limit is None:
             raise SettingsError(
-                f"`policy` {policy.name} asks for a risk that is '{policy.template}' and gives no number: give yours, "
+                f"`policy` {policy.name} states its standard in words ('{policy.template}') and gives no number: give yours, "
                 f"as in {policy.name}:all.max.upper=0.05"
             )
         return replace(policy, limit=limit)
