@@ -126,6 +126,7 @@ class InputBlock(ReadableModel):
     user_missing: Literal["keep", "blank"]
     na: MissingBlock | None = None
     dropped: int
+    decimal_comma: list[str] = Field(default_factory=list)
     observed_keys: list[str] = Field(default_factory=list)
     spelling: dict[str, str] = Field(default_factory=dict)
 

@@ -176,7 +176,9 @@ def make_summary(
                 "numbers": {"seconds_more": 40.0},
             },
             "by_chain": by_chain(2),
-            "message": "2 chains agree." if converged else "NOT CONVERGED. They differ. Allow more time with `time_limit`.",
+            "message": "2 chains agree."
+            if converged
+            else "NOT CONVERGED. They differ. Allow more time with `time_limit`.",
             "rhat": 1.004,
             "ess_bulk": 812.0,
             "ess_tail": 700.0,

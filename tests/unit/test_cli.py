@@ -117,8 +117,14 @@ def test_a_value_outside_the_codebook_is_placed_but_not_shown(run, tmp_path):
     ("arguments", "message"),
     [
         ("assess {} --keys AGE --population 500 --population 5000", "--population is given twice: give it once."),
-        ("assess {} --keys AGE --keys=SEX --population 500", "--keys is given twice: give it once, with commas between"),
-        ("assess {} --keys AGE --population 500 --ordered AGE --ordered SEX", "--ordered is given twice: give it once, wi"),
+        (
+            "assess {} --keys AGE --keys=SEX --population 500",
+            "--keys is given twice: give it once, with commas between",
+        ),
+        (
+            "assess {} --keys AGE --population 500 --ordered AGE --ordered SEX",
+            "--ordered is given twice: give it once, wi",
+        ),
         ("compare {} --keys AGE --fraction 0.1 --fraction 0.2", "--fraction is given twice"),
         ("inspect {} --codebook a.yaml --codebook b.yaml", "--codebook is given twice"),
         ("zeros check r.yaml {} --keys AGE --keys SEX", "--keys is given twice"),
@@ -132,7 +138,8 @@ def test_a_single_value_is_not_given_twice(run, data, arguments, message):
 
 
 def test_flags_and_repeatable_options_may_be_given_twice(run, data):
-    found = run("assess", data, *"--keys AGE --population 100 --na NA --na - -q -q --band AGE=1,3".split())
+    words = "--keys AGE --population 100 --na NA --na - -q -q --band AGE=1,3"
+    found = run("assess", data, *words.split())
     assert found.status == 0, found.err
 
 

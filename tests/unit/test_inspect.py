@@ -414,3 +414,14 @@ def test_columns_without_a_name_are_told(tmp_path, capsys):
             main(["inspect", str(path)])
         assert words in capsys.readouterr().err
     assert inspect(pl.DataFrame({"": [1, 2], "B": [1, 1]})).unnamed == ()
+
+
+def test_decimal_commas_are_said_once_without_a_value(tmp_path, capsys):
+    path = tmp_path / "x.csv"
+    path.write_text("SEX;RENT\n" + "".join(f"{'mf'[i % 2]};{400 + i},{i % 10}\n" for i in range(60)))
+    found = inspect(path)
+    assert (found.variables[1].kind, found.variables[1].looks_like) == ("numbers", "continuous")
+    assert found.to_dict()["decimal_comma"] == ["RENT"]
+    with pytest.raises(SystemExit):
+        main(["inspect", str(path)])
+    assert capsys.readouterr().err == "keyhole: RENT: the comma was read as a decimal point.\n"

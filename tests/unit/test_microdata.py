@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.data import BLANK, Microdata, Variable, count_cells, encode, find_cells, read_codebook, read_microdata
+from keyhole.data import (
+    BLANK,
+    Microdata,
+    SourceOptions,
+    Variable,
+    count_cells,
+    encode,
+    find_cells,
+    read_codebook,
+    read_microdata,
+)
 from keyhole.errors import CodebookError, InputError, KeyholeError
 
 CSV = "AGE,SEX,NAME\n2,m,anna\n10,f,bert\n1,f,anna\n2,,bert\n"
@@ -418,5 +428,57 @@ def test_keys_with_another_separator_are_told_of_commas(write, keys):
 
 
 def test_a_dataframe_is_not_told_to_add_a_line():
-    with pytest.raises(InputError, match="nor any other of the keys: check the names.$"):
+    with pytest.raises(InputError, match=r"nor any other of the keys: check the names\.$"):
         read_microdata(pl.DataFrame({"AGE": [1, 2], "SEX": [1, 2]}), ["PLACE"])
+
+
+DECIMALS = "RENT;ROOMS;W;NOTE\n12,5;1;2,25;1,2,3\n7;2,5;3,5;4\n-0,5;2;1,125;1,2\n12,5;1;2;x\n"
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_decimal_commas_are_points(write, delimiter):
+    keys = ["RENT", "ROOMS", "NOTE"]
+    commas = read_microdata(write(DECIMALS.replace(";", delimiter)), keys, weight="W")
+    points = DECIMALS
+    for text in ("12,5", "2,25", "2,5", "3,5", "-0,5", "1,125"):
+        points = points.replace(text, text.replace(",", "."))
+    assert "1,2,3" in points
+    expected = read_microdata(write(points.replace(";", delimiter), "points.csv"), keys, weight="W")
+    assert categories(commas) == categories(expected)
+    assert categories(commas)["RENT"] == ("-0.5", "7", "12.5")
+    assert commas.codes.tolist() == expected.codes.tolist()
+    assert commas.extra.weight.tolist() == [2.25, 3.5, 1.125, 2.0]
+    assert commas.reading["decimal_comma"] == ["RENT", "ROOMS", "W"]
+    assert not expected.reading["decimal_comma"]
+
+
+def test_bands_and_codebooks_know_decimal_commas(write):
+    text = "RENT;ROOMS\n12,5;1\nNA;2,5\n7,25;\n0;1\n"
+    data = read_microdata(
+        write(text),
+        ["RENT", "ROOMS"],
+        {"ROOMS": {"categories": ["1", "2,5", "3"], "missing": ["9,5"]}},
+        options=SourceOptions(bands={"RENT": "5y"}),
+    )
+    assert categories(data) == {"RENT": ("0-4", "5-9", "10-14", BLANK), "ROOMS": ("1", "2.5", "3", BLANK)}
+    assert data.codes.tolist() == [[2, 0], [3, 1], [1, 3], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("A\tB\n1,234\t1\n2,500\t2\n", "1,234"),  # thousands, perhaps
+        ("A;B\n1,2;1\n1.2;2\n", "1,2"),
+        ("A;B\n1,2;1\nx;2\n", "1,2"),
+        ("A;B\n1,2;1\n1,2,3;2\n", "1,2"),
+    ],
+)
+def test_other_commas_stay(write, text, first):
+    data = read_microdata(write(text), ["A", "B"])
+    assert first in categories(data)["A"]
+    assert not data.reading["decimal_comma"]
+
+
+def test_three_decimals_after_a_semicolon_are_decimals(write):
+    data = read_microdata(write("A;B\n1,234;1\n2,500;2\n"), ["A", "B"])
+    assert categories(data)["A"] == ("1.234", "2.500")

@@ -33,7 +33,7 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     """
     source = choose_source(file, url, options["query"])
 
-    from keyhole.commands.screen import print_json, print_na, print_note
+    from keyhole.commands.screen import describe_decimals, print_json, print_na, print_note
     from keyhole.data import inspect
 
     found = inspect(source, codebook, **given(options))
@@ -42,6 +42,8 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     else:
         _print(found)
     print_na(found.na)
+    if found.decimal_comma:
+        print_note(f"{describe_decimals(found.decimal_comma)}.")
     if found.unnamed:
         print_note(_describe_unnamed(found.unnamed))
     if not found.named:

@@ -83,6 +83,12 @@ def describe_na(block: Mapping[str, Any]) -> str:
     return f"{'; '.join(parts[:SHOWN_VARIABLES])}{more} {verb} taken as missing (`na`)"
 
 
+def describe_decimals(names: Sequence[str]) -> str:
+    """Say which columns hold numbers with a decimal comma."""
+    more = f" and {plural(len(names) - SHOWN_VARIABLES, 'more column')}" if len(names) > SHOWN_VARIABLES else ""
+    return f"{', '.join(names[:SHOWN_VARIABLES])}{more}: the comma was read as a decimal point"
+
+
 def print_na(block: Mapping[str, Any]) -> None:
     """Print on standard error what is taken as missing, if anything is."""
     if block["found"]:
@@ -194,6 +200,8 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         found.append(("Merged (--merge)", ", ".join(source.merge)))
     if source.na is not None and source.na.found:
         found.append(("Missing values", describe_na(source.na)))
+    if source.decimal_comma:
+        found.append(("Decimal commas", describe_decimals(source.decimal_comma)))
     found += [
         ("Alone in the sample", f"{source.sample_uniques:,}"),
         ("Alone in the population", f"tau1 = {about(summary.tau1)}{describe_error(summary.tau1)}"),

@@ -94,7 +94,9 @@ def find_columns(header: Sequence[str], keys: Sequence[str], where: str, text: b
             if len(parts) > 1 and any(part in times for part in parts):
                 raise InputError(f"{where} has no column '{key}': separate the keys with commas, as in AGE,SEX.")
             # If no key is found, the first line may be a record, whose values must not be shown.
-            raise InputError(f"{where} has no column '{key}'{_suggest(header, key, any(k in times for k in keys), text)}")
+            raise InputError(
+                f"{where} has no column '{key}'{_suggest(header, key, any(k in times for k in keys), text)}"
+            )
     place = {name: position for position, name in enumerate(header)}
     return [place[key] for key in keys]
 

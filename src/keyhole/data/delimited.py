@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from keyhole.data.categories import compact
 from keyhole.data.columns import find_columns, is_name
+from keyhole.data.decimals import read_decimals
 from keyhole.data.opening import OpenedFile
 from keyhole.data.variables import BLANK, Table
 from keyhole.errors import InputError
@@ -76,11 +77,15 @@ def _chunks(source: Path | bytes) -> Iterator[bytes]:
 
 
 def read_delimited(
-    opened: OpenedFile, wanted: Sequence[str] | None, without_names: bool = False, keys: Collection[str] = ()
+    opened: OpenedFile,
+    wanted: Sequence[str] | None,
+    without_names: bool = False,
+    keys: Collection[str] = (),
+    na: Collection[str] | None = None,
 ) -> Table:
     """Return the wanted columns (None: all named ones) as text, in that order; blank values are null.
 
-    keys: columns with few distinct values, whose texts are numbered.
+    keys: columns with few distinct values, whose texts are numbered; na: texts that mean missing, None: the usual ones.
     """
     source = _source(opened)
     try:
@@ -113,7 +118,8 @@ def read_delimited(
         raise InputError(f"{opened.path} is not a readable table: {error}.") from None
     chosen = frame.drop(NO_LAST).rename(dict(zip(frame.columns, names, strict=False)))
     chosen = chosen if kept is None else chosen.filter(kept)
-    return Table(str(opened.path), tuple(header), chosen, opened.fingerprint, named=named)
+    chosen, decimals = read_decimals(chosen, delimiter, na)
+    return Table(str(opened.path), tuple(header), chosen, opened.fingerprint, named=named, decimal_comma=decimals)
 
 
 def find_delimiter(sample: str, keys: Sequence[str]) -> str:

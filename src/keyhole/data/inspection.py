@@ -24,6 +24,7 @@ from keyhole.data.categories import (
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions, is_name
 from keyhole.data.database import is_url
+from keyhole.data.decimals import write_points
 from keyhole.data.na import blank_keys, choose_texts
 from keyhole.data.source import read_table
 from keyhole.data.variables import BLANK, Table, Variable
@@ -89,6 +90,8 @@ class Inspection:
         False if the first line looks like a record; the variables are then called V1, V2, ...
     unnamed : tuple of int
         Columns without a name, from 1, which are not described.
+    decimal_comma : tuple of str
+        Variables whose numbers have a decimal comma in the file.
     """
 
     rows: int
@@ -96,6 +99,7 @@ class Inspection:
     na: Mapping[str, Any]
     named: bool = True
     unnamed: tuple[int, ...] = ()
+    decimal_comma: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -118,6 +122,7 @@ class Inspection:
             "na": dict(self.na),
             "named": self.named,
             "unnamed": list(self.unnamed),
+            "decimal_comma": list(self.decimal_comma),
         }
 
 
@@ -151,18 +156,21 @@ def inspect(
     found: list[Inspected] = []
     rows, named = 0, True
     unnamed: tuple[int, ...] = ()
+    decimals: list[str] = []
     missing: dict[str, Any] = {"texts": list(choose_texts(na)), "found": {}, "met": {}}
     for table in _parts(source, options):
         rows, named = max(rows, table.frame.height), named and table.named
         if "" not in table.frame.columns:
             unnamed = tuple(place for place, name in enumerate(table.header, start=1) if not name)
-        frame, here = blank_keys(table, table.frame.columns, book, na)
+        decimals += table.decimal_comma
+        here_book = write_points(book, table.decimal_comma)
+        frame, here = blank_keys(table, table.frame.columns, here_book, na)
         missing["found"] |= here["found"]
         missing["met"] |= here["met"]
         for name in frame.columns:
-            variable = book.get(name) or table.labels.get(name)
+            variable = here_book.get(name) or table.labels.get(name)
             found.append(_inspect(frame[name], table.titles.get(name, ""), variable, table.where))
-    return Inspection(rows, tuple(found), missing, named, unnamed)
+    return Inspection(rows, tuple(found), missing, named, unnamed, tuple(decimals))
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:

@@ -16,6 +16,7 @@ from keyhole.data.categories import describe_spelling, encode_column, is_blank, 
 from keyhole.data.cells import find_cells
 from keyhole.data.codebook import read_codebook
 from keyhole.data.columns import SourceOptions, check_keys
+from keyhole.data.decimals import write_points
 from keyhole.data.design import check_extra_columns, name_extra_columns
 from keyhole.data.na import blank_keys
 from keyhole.data.order import mark_order, note_order
@@ -63,6 +64,7 @@ def read_microdata(
     others = [*name_extra_columns(weight, household, options, strata), *further]
     others += [] if options.count_column is None else [options.count_column]
     table = read_table(source, list(dict.fromkeys([*names, *others])), options, keys=names)
+    book = write_points(book, table.decimal_comma)
     row_records = None
     if options.count_column is not None:
         row_records = read_counts(table.frame[options.count_column], table.where)
@@ -117,6 +119,7 @@ def read_microdata(
             "user_missing": options.user_missing,
             "na": na,
             "dropped": dropped,
+            "decimal_comma": [name for name in table.frame.columns if name in table.decimal_comma],
             "spelling": {
                 variable.name: hint
                 for variable, _ in encoded

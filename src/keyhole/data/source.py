@@ -39,7 +39,7 @@ def read_table(
         return _read_dataframe(source, wanted)
     opened = open_file(Path(source))
     if opened.kind == "text":
-        return read_delimited(opened, wanted, without_names, keys)
+        return read_delimited(opened, wanted, without_names, keys, options.na)
     if opened.kind == "parquet":
         return _read_parquet(opened, wanted, keys)
     return read_statistical(opened, wanted, options.user_missing == "keep", keys)

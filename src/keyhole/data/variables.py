@@ -135,6 +135,7 @@ class Table:
     user_missing: codes that the file declares missing, such as "refused" or "not stated".
     ordinal: columns whose measure the file calls ordinal.
     named: false if the first line looks like a record; the columns are then called V1, V2, ...
+    decimal_comma: columns of numbers that have a decimal comma in the file, and a point here.
     """
 
     where: str
@@ -146,3 +147,4 @@ class Table:
     user_missing: Mapping[str, frozenset[str]] = field(default_factory=dict)
     ordinal: frozenset[str] = frozenset()
     named: bool = True
+    decimal_comma: tuple[str, ...] = ()

@@ -251,8 +251,8 @@ def complete(policy: Policy, text: str) -> Policy:
         limit = parse_limit(text)
         if limit is None:
             raise SettingsError(
-                f"`policy` {policy.name} states its standard in words ('{policy.template}') and gives no number: give yours, "
-                f"as in {policy.name}:all.max.upper=0.05"
+                f"`policy` {policy.name} states its standard in words ('{policy.template}') and gives no number: "
+                f"give yours, as in {policy.name}:all.max.upper=0.05"
             )
         return replace(policy, limit=limit)
     if not text:
