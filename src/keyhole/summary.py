@@ -128,6 +128,8 @@ class InputBlock(ReadableModel):
     dropped: int
     decimal_comma: list[str] = Field(default_factory=list)
     observed_keys: list[str] = Field(default_factory=list)
+    codebook_strangers: dict[str, str] = Field(default_factory=dict)
+    missing_codes: dict[str, list[str]] = Field(default_factory=dict)
     spelling: dict[str, str] = Field(default_factory=dict)
 
 

@@ -10,6 +10,7 @@ import pytest
 import keyhole
 from keyhole.cli import main
 from keyhole.data import inspect
+from keyhole.data.categories import find_missing_codes
 from keyhole.errors import InputError, SettingsError
 from tests.unit.formats import QUERY, run_child_here, write
 
@@ -114,7 +115,7 @@ def test_the_command_prints_what_helps_to_choose(people, tmp_path, capsys):
     found = json.loads(out)
     assert (status, err, found["rows"]) == (0, "", 200)
     assert set(found["variables"][0]) == {
-        "name", "title", "kind", "different", "blank", "categories", "looks_like", "reason"
+        "name", "title", "kind", "different", "blank", "categories", "looks_like", "reason", "missing_codes"
     }  # fmt: skip
     assert CANARY not in out
 
@@ -308,6 +309,11 @@ def test_real_names_are_shown(tmp_path, text):
         ),
         *((name, [1, 2, 3], "key") for name in ("overweight", "growth", "wtype", "tweight_class")),
         ("weight", [0, 1, 2], "key"),
+        *((name, [0.5, 1.2, 3.0], "weight") for name in ("w", "W", "pw", "weight", "wt", "pweight", "weights", "W1")),
+        *((name, [1, 2, 3], "key") for name in ("w", "W1", "pw")),
+        *((name, [0.5, 1.5, 3.0], "key") for name in ("rooms", "wood")),
+        ("factor", [103.2581, 87.75, 201.125], "weight"),
+        ("factor", [-103.2581, 87.75, 201.125], "key"),
         ("weight", ["light", "heavy", "light"], "key"),
     ],
 )
@@ -425,3 +431,51 @@ def test_decimal_commas_are_said_once_without_a_value(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["inspect", str(path)])
     assert capsys.readouterr().err == "keyhole: RENT: the comma was read as a decimal point.\n"
+
+
+def test_entries_that_are_no_variable_are_said_with_the_nearest(tmp_path, capsys):
+    path, book = tmp_path / "x.csv", tmp_path / "book.yaml"
+    path.write_text("SEX,EDUC\n" + "m,1\nf,2\n" * 20)
+    book.write_text("SEX: [m, f]\nEDCU: [1, 2, 3]\nREGION: [1, 2]\n")
+    with pytest.raises(SystemExit):
+        main(["inspect", str(path), "--codebook", str(book)])
+    said = "keyhole: 'EDCU' (did you mean 'EDUC'?), 'REGION' of the codebook are no columns of the file, and ignored.\n"
+    assert capsys.readouterr().err == said
+    assert inspect(path, book).codebook_strangers == {"EDCU": "EDUC", "REGION": ""}
+
+
+def test_codes_that_may_mean_missing_are_said(tmp_path, capsys):
+    path = tmp_path / "x.csv"
+    path.write_text("SEX,AGE,KIDS\n" + "".join(f"{i % 2 + 1},{20 + i % 60},{i % 6}\n" for i in range(200)) + "9,99,8\n")
+    with pytest.raises(SystemExit):
+        main(["inspect", str(path)])
+    said = capsys.readouterr().err
+    assert "SEX: 9 looks like a code for missing" in said
+    assert "AGE: 99 looks like a code for missing, but counts as a number like the others. If so, declare it in" in said
+    assert "(missing: [99]), or in a text file with --na 99.\n" in said
+    assert "KIDS" not in said
+    assert not any(x.missing_codes for x in inspect(path, na=["9", "99"]).variables)
+    assert not any(x.missing_codes for x in inspect(path, {"SEX": [1, 2, 9], "AGE": [*range(20, 80), 99]}).variables)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "codes"),
+    [
+        ([1, 2, 9], ["9"]),
+        ([1, 2, 3, 4, 5, 9], ["9"]),
+        ([1, 2, 3, 4, 5, 6, 7, 9], []),
+        ([*range(90), 99], ["99"]),
+        ([*range(96), 99], []),
+        ([*range(0, 100, 11)], []),
+        ([1, 2, 3, 97, 98, 99], ["97", "98", "99"]),
+        ([0, 100, 250, 9999], ["9999"]),
+        ([0, 1, 2, 3, -1], ["-1"]),
+        ([-9, -8, 1, 2, 99], ["-9", "-8", "99"]),
+        ([-12, -1, 0, 1, 2], []),
+        ([1, 9], []),
+        ([1, 2, 8], []),
+        ([1.5, 2, 99], []),
+    ],
+)
+def test_which_numbers_look_like_codes(numbers, codes):
+    assert find_missing_codes([str(number) for number in numbers]) == codes

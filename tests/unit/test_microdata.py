@@ -482,3 +482,29 @@ def test_other_commas_stay(write, text, first):
 def test_three_decimals_after_a_semicolon_are_decimals(write):
     data = read_microdata(write("A;B\n1,234;1\n2,500;2\n"), ["A", "B"])
     assert categories(data)["A"] == ("1.234", "2.500")
+
+
+@pytest.mark.parametrize("entry", ["age", "AGE ", "SXE", "NMAE", "NAMES"])
+def test_a_misspelt_entry_of_a_key_is_refused_or_said(write, entry):
+    book = {entry: ["1", "2", "10", "11"]}
+    if entry == "NAMES":  # the beginning of another name may be a variable of its own
+        assert read_microdata(write(CSV), ["AGE", "NAME"], book).reading["codebook_strangers"] == {"NAMES": "NAME"}
+        return
+    if entry == "SXE":  # SEX and SXE have two letters of three in common: too little to refuse
+        assert read_microdata(write(CSV), ["AGE", "SEX"], book).reading["codebook_strangers"] == {"SXE": ""}
+        return
+    with pytest.raises(CodebookError, match=r"which is no column, and nothing describes the key '(AGE|NAME)'"):
+        read_microdata(write(CSV), ["AGE", "NAME"], book)
+
+
+@pytest.mark.parametrize(
+    ("book", "strangers"),
+    [
+        ({"AGE": [1, 2, 10], "SEX": ["f", "m"], "NAMR": [1]}, {"NAMR": "NAME"}),  # which is no key
+        ({"NAME": ["anna"], "AGE": [1, 2, 10]}, {}),
+        ({"AGE": [1, 2, 10], "AGE2": [1]}, {"AGE2": ""}),
+        ({"Q12": [1], "INCOME": [1]}, {"Q12": "", "INCOME": ""}),
+    ],
+)
+def test_a_codebook_may_describe_more_than_the_file_has(write, book, strangers):
+    assert read_microdata(write(CSV), ["AGE", "SEX"], book).reading["codebook_strangers"] == strangers

@@ -94,6 +94,8 @@ def command(
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary
     from keyhole.data.bands import read_bands
+    from keyhole.data.categories import describe_missing_codes
+    from keyhole.data.codebook import describe_strangers
     from keyhole.data.opening import refuse_unreadable
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.results.restored import KEYS
@@ -128,6 +130,10 @@ def command(
         print_json(summary)
     elif not quiet:
         print_summary(summary, folder)
+    if assessment.summary.input.codebook_strangers:
+        print_note(f"{describe_strangers(assessment.summary.input.codebook_strangers)}.")
+    for name, codes in assessment.summary.input.missing_codes.items():
+        print_note(f"{describe_missing_codes(name, codes)}.")
     for name, hint in assessment.summary.input.spelling.items():
         print_note(f"{name}: {hint}. Correct the file, or list the categories in a `codebook`.")
     unseen = quiet or as_json  # else the table has these messages

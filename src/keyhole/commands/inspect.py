@@ -35,6 +35,8 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
 
     from keyhole.commands.screen import describe_decimals, print_json, print_na, print_note
     from keyhole.data import inspect
+    from keyhole.data.categories import describe_missing_codes
+    from keyhole.data.codebook import describe_strangers
 
     found = inspect(source, codebook, **given(options))
     if as_json:
@@ -44,6 +46,11 @@ def command(file: Path | None, url: str | None, codebook: Path | None, as_json: 
     print_na(found.na)
     if found.decimal_comma:
         print_note(f"{describe_decimals(found.decimal_comma)}.")
+    if found.codebook_strangers:
+        print_note(f"{describe_strangers(found.codebook_strangers)}.")
+    for variable in found.variables:
+        if variable.missing_codes:
+            print_note(f"{describe_missing_codes(variable.name, variable.missing_codes)}.")
     if found.unnamed:
         print_note(_describe_unnamed(found.unnamed))
     if not found.named:

@@ -3,7 +3,9 @@
 Only distinct values pass through Python; the column itself stays in polars.
 """
 
-from collections.abc import Collection
+import itertools
+import re
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import polars as pl
@@ -13,13 +15,17 @@ from keyhole.data.codebook import code_text, whole_numbers
 from keyhole.data.variables import BLANK, Variable, fold
 from keyhole.errors import CodebookError, InputError
 from keyhole.files import NUMBER
-from keyhole.words import command_line, plural
+from keyhole.words import command_line, enumerate_words, plural
 
 NOT_IN_BOOK = -2
 MOST_CATEGORIES = 100_000
 MOST_RECORDS = 20_000_000
 MANY_NUMBERS = 200  # ages and years of birth have fewer values; more, without a codebook, suggest a measurement
 FEW_FRACTIONS = 10  # such as half rooms; more values with fractions suggest a measurement
+
+FEWEST_OTHERS, FAR = 2, (3, 5)
+NEGATIVE_CODES = frozenset((*range(1, 10), *(10**n - back for n in (2, 3, 4) for back in (1, 2, 3))))
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,12}")
 
 
 def compact(frame: pl.LazyFrame, keys: Collection[str], categories: pl.Categories | None = None) -> pl.LazyFrame:
@@ -117,6 +123,43 @@ def describe_spelling(texts: Collection[str]) -> str:
     if any(map(_is_misread, texts)):
         found.append("some letters look damaged, as if parts of the file were in different encodings")
     return "; ".join(found)
+
+
+def find_missing_codes(texts: Collection[str]) -> list[str]:
+    """Return the numbers that look like codes for missing: all nines far above the others, or negative below them.
+
+    Far is some times the largest gap between the others, more for 99 than for 9, since an age may be 99. 98 and 97 go
+    with 99 if they are there. No other number is returned, since it may be a person's.
+    """
+    found = {text for text in texts if text != BLANK}
+    if len(found) <= FEWEST_OTHERS or not all(WHOLE_NUMBER.fullmatch(text) for text in found):
+        return []
+    numbers = sorted(int(text) for text in found)
+    codes = {number for number in numbers if number < 0 and -number in NEGATIVE_CODES}
+    if any(number < 0 and number not in codes for number in numbers):
+        codes = set()
+    others = [number for number in numbers if number not in codes]
+    if others and set(str(others[-1])) == {"9"}:
+        high = {others[-1]}
+        while others[-1] > 9 and len(high) < 3 and min(high) - 1 in others:
+            high.add(min(high) - 1)
+        rest = [number for number in others if number not in high]
+        steps = [b - a for a, b in itertools.pairwise(rest)]
+        if len(rest) >= FEWEST_OTHERS and min(high) - rest[-1] >= FAR[min(high) > 9] * max(steps):
+            codes |= high
+            others = rest
+    return [str(code) for code in sorted(codes)] if len(others) >= FEWEST_OTHERS else []
+
+
+def describe_missing_codes(name: str, codes: Sequence[str]) -> str:
+    """Say what to do about codes that may mean missing."""
+    one = len(codes) == 1
+    return (
+        f"{name}: {enumerate_words(codes)} {'looks like a code' if one else 'look like codes'} for missing, but "
+        f"{'counts as a number' if one else 'count as numbers'} like the others. If so, declare "
+        f"{'it' if one else 'them'} in a `codebook` (missing: [{', '.join(codes)}]), or in a text file with `na` "
+        f"{codes[0]}"
+    )
 
 
 def _is_misread(text: str) -> bool:

@@ -5,9 +5,10 @@ categories are ordered, `{AGE: {categories: [1, 2], missing: [-9], ordered: true
 "no", not a boolean.
 """
 
+import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ import yaml
 from keyhole.data.variables import Variable
 from keyhole.errors import CodebookError
 from keyhole.files import NUMBER
-from keyhole.words import clean_name
+from keyhole.words import clean_name, first_few
 
+NEAR, SLIP = 0.75, 0.75
+"""Likeness of two names from which one may be meant, or is misspelt, for the other: EDCU and EDUC have 0.75."""
+
+NAMED_STRANGERS = 5
 WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
@@ -140,3 +145,45 @@ def code_text(code: Any) -> str:
     if isinstance(code, float) and code.is_integer():
         return str(int(code))
     return str(code).strip()
+
+
+def find_strangers(book: Mapping[str, Variable], header: Sequence[str], keys: Sequence[str] = ()) -> dict[str, str]:
+    """Return the entries that are no column, each with the nearest column that has no entry, or "".
+
+    A codebook may describe more than a file has. But if an entry is a key without one but for a slip of the pen, the
+    categories of that key would come from the records, and it is refused.
+    """
+    columns = {name.casefold(): name for name in header if name and name not in book}
+    found = {}
+    for entry in book:
+        if entry in header:
+            continue
+        key = next((name for name in keys if name not in book and _is_slip(entry, name)), None)
+        if key is not None:
+            raise CodebookError(
+                f"the codebook describes '{clean_name(entry)}', which is no column, and nothing describes the key "
+                f"'{key}': rename the entry, or remove it."
+            )
+        near = difflib.get_close_matches(entry.casefold(), columns, n=1, cutoff=NEAR)
+        found[clean_name(entry)] = columns[near[0]] if near else ""
+    return found
+
+
+def describe_strangers(found: Mapping[str, str]) -> str:
+    """Say which entries are no column; those with a near column first. Empty if there are none."""
+    if not found:
+        return ""
+    ordered = sorted(found, key=lambda entry: not found[entry])
+    words = [f"'{entry}'" + (f" (did you mean '{found[entry]}'?)" if found[entry] else "") for entry in ordered]
+    verb = "is no column" if len(words) == 1 else "are no columns"
+    return f"{first_few(words, NAMED_STRANGERS)} of the codebook {verb} of the file, and ignored"
+
+
+def _is_slip(entry: str, name: str) -> bool:
+    """Whether two names differ in capitals, spaces and the like only, or in a few letters, in no digit or ending."""
+    one, other = (re.sub(r"[\W_]", "", text).casefold() for text in (entry, name))
+    if one == other:
+        return True
+    if one.startswith(other) or other.startswith(one) or re.sub(r"\D", "", one) != re.sub(r"\D", "", other):
+        return False
+    return difflib.SequenceMatcher(None, one, other).ratio() >= SLIP

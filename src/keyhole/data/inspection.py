@@ -5,23 +5,25 @@ Names, labels and counts are shown; values of the data never are.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
 from keyhole.data.categories import (
+    FEW_FRACTIONS,
     MOST_CATEGORIES,
     are_fractions,
     are_many_numbers,
     describe_spelling,
     distinct_values,
+    find_missing_codes,
     is_blank,
     looks_identifying,
     value_texts,
 )
-from keyhole.data.codebook import read_codebook
+from keyhole.data.codebook import find_strangers, read_codebook
 from keyhole.data.columns import SourceOptions, is_name
 from keyhole.data.database import is_url
 from keyhole.data.decimals import write_points
@@ -40,9 +42,11 @@ NAMED_AS_IDENTIFIER = re.compile(
 )
 NAMED_AS_WEIGHT = re.compile(
     r"(?:^|[_.\W\d]|per|person|hh|hous(?:e|ehold|ing)|fin(?:al)?|fnl|samp(?:le|ling)?|survey|design|asec|p|h)_?"
-    r"(?:wt|wgt|wght|weight)s?p?\d*$|^wt(?:_|finl|supp|ss)",
+    r"(?:wt|wgt|wght|weight)s?p?\d*$|^wt(?:_|finl|supp|ss)|^[pfai]?(?:w|weight|wgt|wt)s?\d*$",
     re.I,
 )
+SHORT_NAME = re.compile(r"[pfai]?w\d*", re.I)
+LONG_FRACTION = re.compile(r"\.[0-9]{2,}[1-9]")
 Looks = Literal["key", "identifier", "weight", "continuous", "constant"]
 
 
@@ -62,6 +66,8 @@ class Inspected:
         Codes and labels of the file or the codebook, in order.
     looks_like, reason : str
         Likely use (key, identifier, weight, continuous, constant), and why.
+    missing_codes : tuple of str
+        Numbers of a key or a continuous variable that look like codes for missing, such as 99.
     """
 
     name: str
@@ -72,6 +78,7 @@ class Inspected:
     categories: tuple[tuple[str, str], ...]
     looks_like: Looks
     reason: str
+    missing_codes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,8 @@ class Inspection:
         Columns without a name, from 1, which are not described.
     decimal_comma : tuple of str
         Variables whose numbers have a decimal comma in the file.
+    codebook_strangers : dict
+        Entries of the codebook that are no variable, and the nearest variable, if there is one.
     """
 
     rows: int
@@ -100,6 +109,7 @@ class Inspection:
     named: bool = True
     unnamed: tuple[int, ...] = ()
     decimal_comma: tuple[str, ...] = ()
+    codebook_strangers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -123,6 +133,7 @@ class Inspection:
             "named": self.named,
             "unnamed": list(self.unnamed),
             "decimal_comma": list(self.decimal_comma),
+            "codebook_strangers": dict(self.codebook_strangers),
         }
 
 
@@ -169,8 +180,11 @@ def inspect(
         missing["met"] |= here["met"]
         for name in frame.columns:
             variable = here_book.get(name) or table.labels.get(name)
-            found.append(_inspect(frame[name], table.titles.get(name, ""), variable, table.where))
-    return Inspection(rows, tuple(found), missing, named, unnamed, tuple(decimals))
+            found.append(
+                _inspect(frame[name], table.titles.get(name, ""), variable, table.where, name in table.user_missing)
+            )
+    strangers = find_strangers(book, [variable.name for variable in found])
+    return Inspection(rows, tuple(found), missing, named, unnamed, tuple(decimals), strangers)
 
 
 def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
@@ -194,7 +208,8 @@ def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
         size = max(FIRST_COLUMNS, VALUES_AT_ONCE // max(table.frame.height, 1))
 
 
-def _inspect(column: pl.Series, title: str, variable: Variable | None, where: str) -> Inspected:
+def _inspect(column: pl.Series, title: str, variable: Variable | None, where: str, declared: bool) -> Inspected:
+    """Describe a variable. declared: the file declares codes of it to be missing."""
     blank = int(is_blank(column).sum())
     records = len(column)
     try:
@@ -207,7 +222,9 @@ def _inspect(column: pl.Series, title: str, variable: Variable | None, where: st
         () if variable is None else tuple(zip(variable.categories, variable.labels or variable.categories, strict=True))
     )
     looks, reason = _guess(column, texts, different, records, {code for code, _ in pairs})
-    return Inspected(column.name, title, _kind(column, texts), different, blank, pairs, looks, reason)
+    known = variable is not None or declared
+    codes = () if known or looks not in ("key", "continuous") or texts is None else tuple(find_missing_codes(texts))
+    return Inspected(column.name, title, _kind(column, texts), different, blank, pairs, looks, reason, codes)
 
 
 def _guess(
@@ -218,8 +235,13 @@ def _guess(
         return "constant", "all blank"
     if different == 1 and (not known or len(known) < 2):
         return "constant", "a single value"
-    if NAMED_AS_WEIGHT.search(column.name) and not known and _may_be_weights(column, texts):
-        return "weight", "named like a survey weight"
+    if not known and _may_be_weights(column, texts):
+        if NAMED_AS_WEIGHT.search(column.name) and (
+            not SHORT_NAME.fullmatch(column.name) or _have_fractions(column, texts)
+        ):
+            return "weight", "named like a survey weight"
+        if texts is not None and different <= FEW_FRACTIONS and any(map(LONG_FRACTION.search, texts)):
+            return "weight", "positive numbers with three decimals or more, as weights have"
     if texts is None:
         measured = column.dtype.is_float()
         return ("continuous" if measured else "identifier"), f"more than {MOST_CATEGORIES:,} different values"
@@ -236,6 +258,13 @@ def _guess(
         # pandas.read_csv, for instance, so that the same file then has other categories.
         parts.append("codes have leading zeros, which programs that read them as numbers lose")
     return "key", "; ".join(filter(None, [*parts, describe_spelling(texts - known)]))
+
+
+def _have_fractions(column: pl.Series, texts: set[str] | None) -> bool:
+    """Whether some value is no whole number: of a column called W, which may be anything."""
+    if texts is None:
+        return column.dtype.is_float()
+    return any(not float(text).is_integer() for text in texts)
 
 
 def _may_be_weights(column: pl.Series, texts: set[str] | None) -> bool:

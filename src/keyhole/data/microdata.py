@@ -12,9 +12,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from keyhole.data.bands import Bands, cut, read_bands
-from keyhole.data.categories import describe_spelling, encode_column, is_blank, read_counts
+from keyhole.data.categories import (
+    describe_spelling,
+    distinct_values,
+    encode_column,
+    find_missing_codes,
+    is_blank,
+    read_counts,
+    value_texts,
+)
 from keyhole.data.cells import find_cells
-from keyhole.data.codebook import read_codebook
+from keyhole.data.codebook import find_strangers, read_codebook
 from keyhole.data.columns import SourceOptions, check_keys
 from keyhole.data.decimals import write_points
 from keyhole.data.design import check_extra_columns, name_extra_columns
@@ -64,6 +72,9 @@ def read_microdata(
     others = [*name_extra_columns(weight, household, options, strata), *further]
     others += [] if options.count_column is None else [options.count_column]
     table = read_table(source, list(dict.fromkeys([*names, *others])), options, keys=names)
+    labelled = [name for name in names if name in table.labels or name in bands]
+    header = table.header if not options.count_cells else (*names, *book)  # which then has the keys alone
+    strangers = find_strangers(book, header, [name for name in names if name not in labelled])
     book = write_points(book, table.decimal_comma)
     row_records = None
     if options.count_column is not None:
@@ -120,6 +131,8 @@ def read_microdata(
             "na": na,
             "dropped": dropped,
             "decimal_comma": [name for name in table.frame.columns if name in table.decimal_comma],
+            "codebook_strangers": strangers,
+            "missing_codes": {name: codes for name in names if (codes := suspect_codes(frame[name], table, book))},
             "spelling": {
                 variable.name: hint
                 for variable, _ in encoded
@@ -128,6 +141,15 @@ def read_microdata(
         },
     )
     return microdata if missing != "model" else _drop_blank(microdata, table)
+
+
+def suspect_codes(column: pl.Series, table: Table, book: Mapping[str, Variable]) -> list[str]:
+    """Return the numbers of a key that look like codes for missing, unless something says what its categories are."""
+    name = column.name
+    if name in book or name in table.labels or name in table.user_missing:
+        return []
+    _, values = distinct_values(column, table.where)
+    return find_missing_codes(value_texts(values))
 
 
 def encode_key(
