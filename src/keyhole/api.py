@@ -1,21 +1,21 @@
 """From a file to an Assessment."""
 
 import hashlib
-import operator
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, SupportsIndex, Unpack, cast
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from keyhole.data import Microdata, SourceOptions, count_records, encode, read_codebook, read_microdata
 from keyhole.data.frames import name_library
 from keyhole.data.order import order_keys
+from keyhole.data.population import population_size
 from keyhole.data.strata import add_strata, check_design, make_strata
-from keyhole.errors import InputError, RulesError, SettingsError, Stopped, warn_not_converged
+from keyhole.errors import RulesError, SettingsError, Stopped, warn_not_converged
 from keyhole.files import sha256
 from keyhole.progress import notebook_progress
 from keyhole.results.assessment import Assessment
@@ -50,33 +50,6 @@ from keyhole.zeros import (
     read_zeros,
     rule_text,
 )
-
-
-def check_fraction(fraction: float) -> None:
-    if not 0.0 < fraction <= 1.0:
-        raise SettingsError("fraction must be above 0 and at most 1, for instance 0.01")
-
-
-def population_size(population: int | None, fraction: float | None, records: int) -> int:
-    """Return N from the one of both that is given."""
-    if (population is None) == (fraction is None):
-        raise SettingsError(
-            "give one of population and fraction: the size of the population, or the share sampled; "
-            "or weight, the column of survey weights"
-        )
-    if fraction is not None:
-        check_fraction(fraction)
-        return max(records, round(records / fraction))
-    try:
-        people = operator.index(cast(SupportsIndex, population))  # whatever a Python user gives
-    except TypeError:
-        raise SettingsError("population must be a whole number of people") from None
-    if people < records:
-        raise InputError(
-            f"the population of {people:,} is smaller than the sample of {records:,} records: "
-            "give the number of people the sample was drawn from."
-        )
-    return people
 
 
 def refuse_half_of_blanks(microdata: Microdata, self_check: bool) -> None:
@@ -267,9 +240,10 @@ def assess(
     given = population
     found_strata = make_strata(microdata, columns, strata_sizes, weight, weight_classes, population)
     if found_strata is not None:
-        population = found_strata.population
-    population, fraction = design.population(population, fraction, microdata.row_used)
-    people = population_size(population, fraction, microdata.records)
+        people = found_strata.population
+    else:
+        summed = design.sum_of_weights(population, fraction, microdata.row_used)
+        people = population_size(population, fraction, microdata) if summed is None else summed
     counts = count_records(microdata.cells, microdata.cell)
     reason = find_certain(counts, people)
     answer: Answer | None = None
@@ -314,7 +288,14 @@ def assess(
     )  # fmt: skip
     limits = [found.limit for found in policies if found.limit is not None]
     explained = explain_risk(
-        posterior, counts, risk, trace, design, given != population, found_strata, choose_points(limits)
+        posterior,
+        counts,
+        risk,
+        trace,
+        design,
+        given is None and fraction is None and strata_sizes is None,
+        found_strata,
+        choose_points(limits),
     )
     verdicts = judge_risk(policies, risk, trace, explained, microdata.records)
     seconds = {"total": time.perf_counter() - clock, "sampling": 0.0, "risk": 0.0, "compile": 0.0}
@@ -323,7 +304,8 @@ def assess(
     seconds["attribution"] = time.perf_counter() - asked
     if not diagnosis.converged:
         warn_not_converged(diagnosis.message)
-    source_block = describe_input(microdata, counts, people, chosen, read_codebook(codebook))
+    number = given if found_strata is None or given is not None else found_strata.given
+    source_block = describe_input(microdata, counts, people, chosen, read_codebook(codebook), number)
     zeros_block = describe_zeros(rules, microdata, trace, left_out)
     return Assessment(
         tau1=risk.tau1,

@@ -17,7 +17,7 @@ from keyhole._version import __version__
 from keyhole.classical import make_sample
 from keyhole.classical.catalogue import Comparator, estimate_quickly
 from keyhole.data import CellCounts, Microdata
-from keyhole.data.design import ExtraColumns, Weights, describe_weights, population_from_weights
+from keyhole.data.design import ExtraColumns, Weights, describe_weights, population_from_weights, very_unequal
 from keyhole.data.order import list_ordered
 from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import Gate
@@ -112,6 +112,7 @@ class InputBlock(ReadableModel):
     levels: dict[str, int]
     cells: int
     population: int
+    population_given: int | None = None
     sample_uniques: int
     distinct_cells: int
     missing: Literal["category", "drop", "model"]
@@ -258,13 +259,11 @@ class Design:
     household: str | None
     columns: ExtraColumns
 
-    def population(
-        self, population: int | None, fraction: float | None, row_used: NDArray[np.bool_]
-    ) -> tuple[int | None, float | None]:
-        """Return population and fraction as given, or the sum of the weights if neither is."""
+    def sum_of_weights(self, population: int | None, fraction: float | None, row_used: NDArray[np.bool_]) -> int | None:
+        """Return the sum of the weights of the records used, if they give the population."""
         if self.weight is None or self.columns.weight is None or population is not None or fraction is not None:
-            return population, fraction
-        return population_from_weights(self.columns.weight[row_used], self.weight), None
+            return None
+        return population_from_weights(self.columns.weight[row_used], self.weight)
 
 
 @dataclass(frozen=True)
@@ -402,9 +401,17 @@ ALL_RISKS = {"risk": "r2", "risk_low": "r2_low", "risk_high": "r2_high"}
 
 
 def describe_input(
-    microdata: Microdata, counts: CellCounts, population: int, settings: Settings, listed: Collection[str]
+    microdata: Microdata,
+    counts: CellCounts,
+    population: int,
+    settings: Settings,
+    listed: Collection[str],
+    given: int | None,
 ) -> InputBlock:
-    """Describe what was read. Undecided: others agree, but each lacks an answer; listed: keys that a codebook lists."""
+    """Describe what was read. Undecided: others agree, but each lacks an answer; listed: keys that a codebook lists.
+
+    population: behind the records used; given: the number that was given, None if weights or a fraction were.
+    """
     known = {*listed, *microdata.reading["bands"]}
     # The missing answers of each distinct cell, and of all records.
     lacking = (microdata.cells < 0).sum(axis=1)[microdata.cell]
@@ -422,6 +429,7 @@ def describe_input(
         levels={variable.name: len(variable.categories) for variable in microdata.variables},
         cells=microdata.table_cells,
         population=population,
+        population_given=given,
         sample_uniques=len(counts.unique_record),
         distinct_cells=counts.distinct,
         missing=settings.missing,
@@ -537,7 +545,15 @@ def make_summary(
         weights=explained.weights,
         households=explained.households,
         comparators=explained.comparators,
-        cautions=[] if answer is None else describe_cautions(source.used, source.observed_keys),
+        cautions=[]
+        if answer is None
+        else describe_cautions(
+            source.used,
+            source.observed_keys,
+            source.dropped + (0 if zeros is None else zeros.left_out),
+            very_unequal(explained.weights),
+            source.codebook_strangers,
+        ),
     )
 
 

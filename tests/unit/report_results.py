@@ -160,8 +160,8 @@ def make_summary(
                 "value": 0.991,
                 "probability": 0.0,
                 "met": False,
-                "words": "does not meet the limit of ours (largest risk of a record at most 0.2, by the upper end of "
-                "the interval); that it is met has probability below 0.01",
+                "words": "does not meet the limit of ours (largest match risk of a record at most 0.2, by the upper "
+                "end of the interval); that it is met has probability below 0.01",
                 "source": "Handbook, p. 3",
                 "note": "",
             }

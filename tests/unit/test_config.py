@@ -191,6 +191,7 @@ def test_a_gate_is_reported_before_missing_convergence(run, monkeypatch, tmp_pat
 
     monkeypatch.setattr(keyhole, "assess", unsure)
     wanted = ("assess", "sub/data.csv", "--keys", "AGE,SEX", "--population", "101", "--quiet")
+    wanted += ("--codebook", "sub/book.json")
     found = run(*wanted, "--fail-above", "tau1=0", "--fail-above", "tau2.upper=0.25")
     assert found.status == 4
     assert found.err.splitlines() == [
@@ -213,7 +214,7 @@ def test_what_matters_most_is_on_the_screen_in_eighty_columns(run, monkeypatch):
     assert found.status == 0, found.err
     text = " ".join(found.out.split())
     assert "Contribution to tau1 without it tau1 falls by: AGE 100 %, SEX 0 %" in text
-    assert "Riskiest records 1 record has r1 above 0.5 (tau1 without: 0)" in text
+    assert "Riskiest records 1 record has r1 above 0.5 (without it, tau1 would be 0)" in text
     assert "Households 50 by HH, 1 with a member alone in the sample" in text
     assert "Weights W, sum 202. All are equal." in text
     assert max(map(len, found.out.splitlines())) <= 80

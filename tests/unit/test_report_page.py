@@ -406,7 +406,11 @@ def test_a_verdict_without_anybody_at_risk_says_so():
 
 def test_thresholds_name_the_one_that_halves_the_risk():
     steps = make_content(make_result(), internal=True).verdict.steps
-    assert any("Without the 58 records whose risk is above 20 %, about 15 would remain." in step.how for step in steps)
+    assert any(
+        "Without the 58 records whose probability of being alone in the population (r1) is above 20 %, about 15"
+        in step.how
+        for step in steps
+    )
 
 
 def test_chains_apart_are_named():

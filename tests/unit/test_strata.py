@@ -138,7 +138,7 @@ WRONG = {
     ),
     "an unknown stratum": (
         {"strata": "R", "strata_sizes": SIZES[:1]},
-        r"lacks the stratum \(R\) of row 1 of the file.*1 strata",
+        r"lacks the stratum \(R\) of row 1 of the file: add it with its N\. Strata are compared exactly as",
     ),
     "a stratum without records": (
         {"strata": "R", "strata_sizes": pl.concat([SIZES, pl.DataFrame({"R": ["east"], "N": [5]})])},
@@ -147,7 +147,7 @@ WRONG = {
     "twice": ({"strata": "R", "strata_sizes": pl.concat([SIZES, SIZES])}, "row 3: the stratum is there twice"),
     "another population": (
         {"strata": "R", "strata_sizes": SIZES, "population": 700},
-        "the strata have 720 people in all, not the 700 of `population`",
+        "the strata have 720 people in all, not the 700 of `population`: correct one of the two",
     ),
     "a fraction": ({"strata": "R", "strata_sizes": SIZES, "fraction": 0.1}, "omit `fraction`"),
     "no numbers": ({"strata": "R", "strata_sizes": SIZES.with_columns(N=pl.lit(-1))}, "a count must be a whole number"),
@@ -269,3 +269,148 @@ def test_validate_draws_by_strata(tmp_path):
         validate(tmp_path / "p.parquet", **given, **table, folder=tmp_path / "y")
     with pytest.raises(SettingsError, match="need `strata`"):
         validate(tmp_path / "p.parquet", "A", 9, 1, tmp_path / "z", ignore_strata=True)
+
+
+def blank_some():
+    """Half of the records of the north, and a quarter of those of the south, have a blank key."""
+    row = pl.int_range(80)
+    blank = ((row % 2 == 1) & (row < 40)) | ((row % 2 == 0) & (row < 20))
+    return make_frame().with_columns(pl.when(blank).then(None).otherwise("A").alias("A"))
+
+
+def test_one_rule_for_the_population_however_it_is_given():
+    """N counts the people like the records used: 720 people, of whom 37.5 % of the records, or of each stratum."""
+    frame, more = blank_some(), {"missing": "drop"}
+    plain = [
+        assess(frame, population=720, **more),
+        assess(frame, fraction=80 / 720, **more),
+        assess(frame.with_columns(V=pl.lit(9.0)), weight="V", **more),
+        assess(frame.filter(pl.col("A").is_not_null()), population=450),
+    ]
+    assert [found.summary.input.population for found in plain] == [450] * 4
+    assert [found.summary.input.population_given for found in plain] == [720, None, None, 450]
+    assert len({found.tau1.mean for found in plain}) == 1
+    given = [
+        {"strata_sizes": SIZES},
+        {"strata_sizes": SIZES, "population": 720},
+        {"weight": "W"},
+        {"weight": "W", "population": 720},
+        {"strata_sizes": SIZES, "weight": "W"},
+    ]
+    strata = [assess(frame, strata="R", **options, **more).summary for options in given]
+    assert [found.input.population for found in strata] == [390] * 5
+    assert [found.input.population_given for found in strata] == [720, 720, None, 720, 720]
+    assert {found.design.fractions for found in strata} == {(20 / 300, 30 / 90)}
+    assert len({found.tau1.mean for found in strata}) == 1
+    weighted = [assess(frame, weight="W", **options, **more) for options in ({}, {"population": 720})]
+    assert [found.summary.input.population for found in weighted] == [390, 390]
+
+
+def test_a_stratum_that_is_a_blank_key_counts_in_all_alike():
+    frame = make_frame().with_columns(R=pl.when(pl.int_range(80) < 16).then(None).otherwise("R"))
+    found = assess(frame, "A,B,C,R", strata="R", strata_sizes=SIZES, missing="drop").summary
+    assert (found.input.population, found.input.population_given) == (576, 720)
+    assert found.design.fractions == (32 / 480, 32 / 96)
+    frame = frame.with_columns(A=pl.when((pl.col("R") == "south") & (pl.int_range(80) < 48)).then(None).otherwise("A"))
+    half = assess(frame, "A,B,C,R", strata="R", strata_sizes=SIZES, missing="drop").summary
+    assert half.design.fractions == (32 / 480, 16 / 48)
+
+
+def test_records_that_contradict_a_rule_leave_the_population_too():
+    rules = {"zeros": ["A == 1"], "drop_contradictions": True}
+    frame = make_frame()
+    left = 80 - frame.filter(pl.col("A") == 1).height
+    found = assess(frame, population=720, **rules).summary
+    assert found.input.population == 9 * left
+    cells = frame.group_by("A", "B", "C", "R", maintain_order=True).len("COUNT")
+    by_cell = assess(cells, count="COUNT", population=720, **rules).summary
+    assert (by_cell.input.population, by_cell.tau1) == (9 * left, found.tau1)
+    everybody = assess(frame, population=80, **rules).summary
+    assert (everybody.input.population, everybody.model.estimator) == (left, "none")
+    with pytest.raises(InputError, match="population of 79 is smaller than the sample of 80 records"):
+        assess(frame, population=79, **rules)
+    sizes = SIZES.with_columns(N=pl.Series([600, 39]))
+    with pytest.raises(InputError, match=r"fewer people \(39\) than the file has records of it \(40\)"):
+        assess(frame, strata="R", strata_sizes=sizes, **rules)
+
+
+def test_compare_uses_the_same_population():
+    frame = blank_some()
+    options = {"estimators": "classes,individual-risk", "missing": "drop", **QUICK}
+    found = keyhole.compare(frame, "A,B,C", 720, **options)
+    assert (found.population, found.outcomes[0].error) == (450, None)
+    assert found.outcomes[0].tau1.mean == assess(frame, population=720, missing="drop").tau1.mean
+    by_strata = keyhole.compare(frame, "A,B,C", strata="R", strata_sizes=SIZES, **options)
+    assert (by_strata.population, by_strata.outcomes[0].error) == (390, None)
+
+
+def test_a_reduced_population_is_said(tmp_path):
+    from keyhole.commands.screen import rows, sentences
+
+    summary = assess(blank_some(), population=720, missing="drop").summary
+    said = dict(rows(summary, None))["Records"]
+    assert (
+        said
+        == "50 of 80 rows, from a population of 450: of the 720 given, those behind the records used (others "
+        + ("were left out)")
+    )
+    caution = "More than 5 % of the records were left out."
+    assert summary.cautions[0].startswith(caution)
+    assert any(sentence.startswith(f"Caution: {caution}") for sentence in sentences(summary))
+    whole = assess(population=720, missing="drop").summary
+    assert not any("left out" in found for found in whole.cautions)
+    assert dict(rows(whole, None))["Records"] == "80 of 80 rows, from a population of 720"
+
+
+def test_labels_name_strata_too(tmp_path):
+    """SPSS files store codes; a table of sizes may have either."""
+    import pyreadstat
+
+    frame = make_frame().with_columns(R=pl.when(pl.col("R") == "north").then(1.0).otherwise(2.0))
+    labels = {"R": {1: "North", 2: "South", 3: "East"}}
+    pyreadstat.write_sav(frame.to_pandas(), tmp_path / "s.sav", variable_value_labels=labels)
+    by_code = assess(tmp_path / "s.sav", strata="R", strata_sizes=pl.DataFrame({"R": [1, 2], "N": [600, 120]}))
+    named = pl.DataFrame({"R": ["North", "2"], "N": [600, 120]})
+    for keys in ("A,B,C", "A,B,C,R"):
+        found = assess(tmp_path / "s.sav", keys, strata="R", strata_sizes=named)
+        assert found.summary.input.population == 720
+        assert keys != "A,B,C" or found.tau1 == by_code.tau1
+    wrong = pl.DataFrame({"R": ["north", "south"], "N": [600, 120]})
+    with pytest.raises(
+        InputError, match=r"row 1: the stratum has people but no .*labels of 'R', such as 1 or 'North'\."
+    ):
+        assess(tmp_path / "s.sav", strata="R", strata_sizes=wrong)
+
+
+def test_weights_are_called_equal_only_if_they_are():
+    from keyhole.commands.screen import rows
+
+    def said(frame=None, **options):
+        return dict(rows(assess(frame, **options).summary, None))["Weights"]
+
+    assert said(strata="R", weight="W").endswith("Unequal (coefficient of variation 0.67), but equal within each "
+        "stratum, which accounts for it.")  # fmt: skip
+    frame = make_frame().with_columns(W=pl.col("W") * (1 + pl.int_range(80) % 3))
+    assert "within each stratum 0.4" in said(frame, strata="R", weight="W")
+    assert "within each weight class 0.00" not in said(frame, weight="W", weight_classes=2)
+    assert said(make_frame().with_columns(W=pl.lit(9.0)), strata="R", weight="W").endswith("All are equal.")
+
+
+def test_very_unequal_weights_are_said_in_the_first_sentence(tmp_path):
+    from keyhole.commands.screen import sentences
+
+    found = assess(weight="W")
+    assert found.summary.weights.cv > 0.5
+    assert found.summary.cautions[0].startswith("The weights are very unequal and no strata were given")
+    first, *others = sentences(found.summary)
+    assert first.endswith("But do not rely on the interval: the weights are very unequal, and no strata were given.")
+    assert any(
+        "Caution: The weights are very unequal" in sentence and "--weight-classes 5" in sentence for sentence in others
+    )
+    found.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("But do not rely on the interval: the weights are very unequal") == 2
+    assert "<strong>Caution.</strong> The weights are very unequal" in page
+    mild = make_frame().with_columns(W=pl.when(pl.int_range(80) % 2 == 0).then(6.0).otherwise(12.0))
+    for quiet in (assess(mild, weight="W"), assess(strata="R", weight="W"), assess(weight="W", weight_classes=2)):
+        assert not any("very unequal" in caution for caution in quiet.summary.cautions)

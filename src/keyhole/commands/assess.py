@@ -90,13 +90,13 @@ def command(
     folder = out if out is not None else default_folder(source, ".keyhole")
 
     from keyhole import assess
-    from keyhole.api import check_fraction
     from keyhole.commands.progress import show_progress
     from keyhole.commands.screen import CHECKS, print_json, print_note, print_summary
     from keyhole.data.bands import read_bands
     from keyhole.data.categories import describe_missing_codes
     from keyhole.data.codebook import describe_strangers
     from keyhole.data.opening import refuse_unreadable
+    from keyhole.data.population import check_fraction
     from keyhole.results.folder import CHECKPOINT, reserve
     from keyhole.results.restored import KEYS
     from keyhole.risk.limits import exceeded, parse_limits

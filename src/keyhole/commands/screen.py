@@ -51,6 +51,7 @@ ENVELOPE = (
     "95 % limit of any chain."
 )
 NONE = "none expected"
+EQUAL_WITHIN = 0.001
 CHECKS = {"fit": "Model check", "self_check": "Half-sample check"}
 ESTIMATORS = {
     "exact": "exact cell probabilities",
@@ -133,7 +134,8 @@ def print_summary(summary: "Summary", folder: Path | None = None) -> None:
 
 def sentences(summary: "Summary") -> list[str]:
     """Return the answer in words; the first sentence says whether the model fits."""
-    from keyhole.risk.advice import join_fit
+    from keyhole.data.design import very_unequal
+    from keyhole.risk.advice import UNRELIABLE, join_fit
 
     source, tau1, tau2 = summary.input, summary.tau1, summary.tau2
     uniques = source.sample_uniques
@@ -149,8 +151,9 @@ def sentences(summary: "Summary") -> list[str]:
     alone, matched = about(tau1), about(tau2)
     who = "Of 1 record that is" if uniques == 1 else f"Of {uniques:,} records that are"
     first = f"{who} alone in the sample, {'none is expected to be' if alone == NONE else f'{alone} are'} alone in the "
+    headline = join_fit(f"{first}population.", summary.fit)
     return [
-        join_fit(f"{first}population.", summary.fit),
+        f"{headline} {UNRELIABLE}" if very_unequal(summary.weights) else headline,
         "An intruder who guesses among all who fit "
         + ("is expected to match none" if matched == NONE else f"would match {matched}")
         + " of them to the right person.",
@@ -186,7 +189,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     source, seconds = summary.input, summary.seconds
     keys = ", ".join(f"{name} ({source.levels[name]})" for name in source.key_variables)
     found = [
-        ("Records", f"{_records(source)}, from a population of {source.population:,}"),
+        ("Records", f"{_records(source)}, from a population of {source.population:,}{_reduced(source)}"),
         ("Keys (categories)", f"{keys or 'none with two categories'}; {source.cells:,} possible combinations"),
     ]
     if source.ignored_keys:
@@ -216,7 +219,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     if summary.design.fractions is not None:
         found.append(("Strata", _strata(summary.design)))
     if summary.weights is not None:
-        found.append(("Weights", _weights(summary.weights)))
+        found.append(("Weights", _weights(summary.weights, summary.design)))
     found += [
         ("Impossible combinations", _zeros(summary.zeros)),
         ("Assumed", f"{summary.design.assumes}; {_blank(source)}"),
@@ -233,6 +236,13 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
     return [(title, as_flags(text)) for title, text in found]
 
 
+def _reduced(source: "InputBlock") -> str:
+    """Say why the population is not the number that was given."""
+    if source.population_given in (None, source.population):
+        return ""
+    return f": of the {source.population_given:,} given, those behind the records used (others were left out)"
+
+
 def _records(source: "InputBlock") -> str:
     if source.count == "COUNT(*)":
         return f"{source.used:,}, counted by the database: records.csv has a row for each of {source.rows:,} cells"
@@ -246,12 +256,18 @@ def _all_records(summary: "Summary") -> str:
     block = summary.all_records
     if block is None:
         return summary.all_records_missing
-    matches, largest = (_estimate(summary, found) for found in (block.expected_matches, block.largest))
-    over = ", ".join(f"{block.above[x]:,} above {x}" for x in SHOWN_RISKS)
-    few = ", ".join(f"{_estimate(summary, block.k[k])} fewer than {k}" for k in SHOWN_K)
+    bounds = block.bounded == block.cells
+    most = "at most " if bounds else ""
+
+    def show(found: "Estimate") -> str:
+        return f"{most}{number(found.interval[1])}" if bounds else _estimate(summary, found)
+
+    matches, largest = show(block.expected_matches), show(block.largest)
+    over = ", ".join(f"{most}{plural(block.above[x], 'record')} above {x}" for x in SHOWN_RISKS)
+    few = ", ".join(f"{show(block.k[k])} records with fewer than {k}" for k in SHOWN_K)
     text = (
-        f"{matches} correct matches expected if all are tried; the largest risk is {largest}; "
-        f"{f'records with a risk {over}; ' if summary.tau1.pooled else ''}records whose keys so few people have: {few}"
+        f"{matches} correct matches expected if all are tried; the largest match risk of a record is {largest}; "
+        f"{f'match risk: {over}; ' if summary.tau1.pooled else ''}people with the same keys: {few}"
     )
     return f"{text}. {block.message}" if block.message else text
 
@@ -291,7 +307,7 @@ def _thresholds(summary: "Summary") -> str:
     chosen = [over[0], next((found for found in over if found.tau1_after <= half), over[-1])]
     return "; ".join(
         f"{plural(found.records, 'record')} {'has' if found.records == 1 else 'have'} r1 above "
-        f"{found.above:g} (tau1 without: {number(found.tau1_after)})"
+        f"{found.above:g} (without {'it' if found.records == 1 else 'them'}, tau1 would be {number(found.tau1_after)})"
         for found in chosen[: 1 if chosen[0] is chosen[1] else 2]
     )
 
@@ -310,9 +326,20 @@ def _strata(block: "DesignBlock") -> str:
     return f"{block.strata:,} by {', '.join(block.columns)}, sizes {source}; {percent(low)} to {percent(high)} sampled"
 
 
-def _weights(block: "Weights") -> str:
+def _weights(block: "Weights", design: "DesignBlock") -> str:
     source = f"{block.column}, sum {block.sum:,.0f}" + (", taken as N" if block.gave_population else "")
-    return f"{source}. {block.warning or 'All are equal.'}"
+    if block.warning is not None or block.equal:
+        return f"{source}. {block.warning or 'All are equal.'}"
+    within = "weight class" if design.kind == "weight-classes" else "stratum"
+    text = f"{source}. Unequal (coefficient of variation {block.cv:.2f})"
+    if design.cv_within is None:
+        return f"{text}; the strata are taken as the reason."
+    if design.cv_within < EQUAL_WITHIN:
+        return f"{text}, but equal within each {within}, which accounts for it."
+    return (
+        f"{text}; within each {within} {design.cv_within:.2f}, which is ignored: there every record is "
+        "taken to stand for as many people."
+    )
 
 
 def _zeros(zeros: "ZerosBlock | None") -> str:

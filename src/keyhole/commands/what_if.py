@@ -47,9 +47,9 @@ STEPS = (
         multiple=True,
         metavar="KEY=RISK",
         callback=read_blanks,
-        help="Blank this key in the records with a risk above a limit ('EDUC=r1>0.2'). May be repeated.",
+        help="Blank this key in the records with r1, r2 or risk above a limit ('EDUC=r1>0.2'). May be repeated.",
     ),
-    click.option("--remove", metavar="RISK", help="Remove records with a risk above a limit ('r1>0.2')."),
+    click.option("--remove", metavar="RISK", help="Remove records with r1, r2 or risk above a limit ('r1>0.2')."),
     click.option(
         "--policy",
         multiple=True,
@@ -75,8 +75,8 @@ def command(
 
     Nothing is fitted again: the answer comes from the stored draws. The file is checked against the hash of its codes
     in manifest.json. Options may be combined, in any order with the same result: keys are made coarser first, then
-    values blanked, then records removed, then a share drawn. Risk in a condition is that after the steps before it: r1
-    and r2 of sample uniques, or "risk" of every record.
+    values blanked, then records removed, then a share drawn. A condition is about the numbers after the steps before
+    it: r1 and r2 of sample uniques, or "risk", the match risk of every record.
 
     \b
     Examples:

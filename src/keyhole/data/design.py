@@ -1,7 +1,8 @@
 """Columns of the survey design: weights, whose sum is the population size, and households."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,10 @@ from keyhole.readable import Readable
 
 EQUAL = 1.001
 """Weights count as equal if the ratio of the largest to the smallest is below this, which allows for rounding."""
+
+VERY_UNEQUAL = 0.5
+"""The model takes 1 / w to be the same for all records. With this coefficient of variation, the number of people like a
+typical record is off by half, and r1, which falls exponentially with it, by more than an interval is wide."""
 
 
 def population_from_weights(weight: NDArray[np.float64], column: str) -> int:
@@ -38,6 +43,11 @@ class Weights(Readable):
     effective_sample_size: float
     ratio: float
     warning: str | None
+
+
+def very_unequal(weights: Mapping[str, Any] | None) -> bool:
+    """Whether weights that no strata account for are so unequal that the interval is not to be relied on."""
+    return weights is not None and weights["warning"] is not None and weights.get("cv", 0.0) > VERY_UNEQUAL
 
 
 def describe_weights(weight: NDArray[np.float64], column: str, gave_population: bool, stratified: bool) -> Weights:

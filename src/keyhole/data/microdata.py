@@ -69,6 +69,7 @@ def read_microdata(
     book = read_codebook(codebook)
     # Keys and other columns are read together, since a query without ORDER BY may return another order next time.
     further = [name for name in strata if name not in names]
+    own = [name for name in strata if name in names]
     others = [*name_extra_columns(weight, household, options, strata), *further]
     others += [] if options.count_column is None else [options.count_column]
     table = read_table(source, list(dict.fromkeys([*names, *others])), options, keys=names)
@@ -85,6 +86,7 @@ def read_microdata(
         present &= ~is_blank(frame[name])
     records = _count_records(table, present, row_records)
     rows = np.flatnonzero(present)
+    whole = frame
     frame = frame.filter(pl.Series(present)) if len(rows) < len(present) else frame
     encoded: list[tuple[Variable, NDArray[Any]]] = []
     merged = {}
@@ -96,6 +98,7 @@ def read_microdata(
         # Two bytes for each answer rather than four: ten keys of ten million records stay below 200 MB.
         narrow = len(variable.categories) <= np.iinfo(np.int16).max
         encoded.append((variable, codes.astype(np.int16) if narrow else codes))
+    strata_keys = {name: code_all_rows(whole[name], rows, encoded[names.index(name)][1]) for name in own}
     used = present if row_records is None else present & (row_records > 0)
     kept = [(variable, codes) for variable, codes in encoded if len(variable.categories) > 1]
     constant = tuple(variable for variable, _ in encoded if len(variable.categories) < 2)
@@ -106,7 +109,7 @@ def read_microdata(
         cells, cell = find_cells([code[counted] for _, code in kept], int(counted.sum()))
         cell = np.repeat(cell, row_records[rows[counted]])
     extra = check_extra_columns(table.frame, table.where, weight, household)
-    columns = {name: code_strata(table.frame[name], table.where) for name in further}
+    columns = {name: code_strata(table.frame[name], table.where, table.labels.get(name)) for name in further}
     if weight_classes is not None and weight is not None and extra.weight is not None:
         columns[weight] = class_weights(extra.weight, weight, weight_classes)
     dropped = len(present) - len(rows) if row_records is None else int(row_records[~present].sum())
@@ -123,6 +126,7 @@ def read_microdata(
         row_records=row_records,
         extra=extra,
         strata_columns=columns,
+        strata_keys=strata_keys,
         reading={
             "count": COUNT_CELLS if options.count_cells else options.count,
             "bands": {name: entry.text for name, entry in bands.items()},
@@ -132,7 +136,7 @@ def read_microdata(
             "dropped": dropped,
             "decimal_comma": [name for name in table.frame.columns if name in table.decimal_comma],
             "codebook_strangers": strangers,
-            "missing_codes": {name: codes for name in names if (codes := suspect_codes(frame[name], table, book))},
+            "missing_codes": {name: found for name in names if (found := suspect_codes(frame[name], table, book))},
             "spelling": {
                 variable.name: hint
                 for variable, _ in encoded
@@ -174,6 +178,15 @@ def encode_key(
     variable, codes = encode_column(column, categories, labels, table.where, rows, records, insist, missing == "model")
     marked = mark_order(name, book, table, bands is not None)
     return note_order(variable, table.user_missing.get(name, ()), marked, listed=name in book), codes
+
+
+def code_all_rows(column: pl.Series, rows: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the category of every input row from those of these rows; -1 where none of them has the same value."""
+    if len(rows) == len(column):
+        return codes.astype(np.int32)
+    pairs = pl.DataFrame({"value": column.gather(rows), "code": codes.astype(np.int32)}).unique().drop_nulls()
+    found = column.replace_strict(pairs["value"], pairs["code"], default=-1, return_dtype=pl.Int32)
+    return found.to_numpy().astype(np.int32)
 
 
 def _hash_records(content: bytes, cells: NDArray[np.int32], cell: NDArray[np.int32]) -> str:

@@ -1,6 +1,7 @@
 """The strata of a sample: who is in which, and how many people each has in the population."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +14,12 @@ from keyhole.data.categories import distinct_values, looks_identifying, order_ca
 from keyhole.data.cells import find_cells
 from keyhole.data.columns import SourceOptions
 from keyhole.data.design import population_from_weights
+from keyhole.data.population import scale, shares_of_strata
 from keyhole.data.source import read_table
 from keyhole.data.variables import BLANK, Microdata, Variable
 from keyhole.errors import InputError, SettingsError
 from keyhole.kernels.state import Records
+from keyhole.words import plural
 
 SIZE = "N"
 """The column of a table of strata with the number of people in each."""
@@ -40,6 +43,7 @@ class Strata:
     further: int64 (S,), the category in each stratum of a further variable, which stands for all other columns;
     further_levels: number of its categories, 0 if all columns are keys.
     of_record: int32 (n,), the stratum of each record; records, people: int64 (S,), n_s and N_s.
+    given: the people that a file of sizes has in all, also behind records that are left out.
     """
 
     kind: Kind
@@ -53,6 +57,7 @@ class Strata:
     of_record: NDArray[np.int32]
     records: NDArray[np.int64]
     people: NDArray[np.int64]
+    given: int | None = None
 
     @property
     def unseen(self) -> NDArray[np.int64]:
@@ -108,8 +113,8 @@ def make_strata(
     strata, texts = number_strata(microdata, columns or [str(weight)], "strata" if columns else "weight-classes")
     weights = None if microdata.extra.weight is None else microdata.extra.weight[microdata.row_used]
     if sizes is not None:
-        people = read_sizes(sizes, strata, texts, microdata)
-        strata = replace(strata, sizes="file", people=people)
+        people, given = read_sizes(sizes, strata, texts, microdata)
+        strata = replace(strata, sizes="file", people=people, given=given)
     elif weights is not None:
         population_from_weights(weights, str(weight))
         # A weight below 1 is the result of calibration: its record still stands for itself.
@@ -117,12 +122,24 @@ def make_strata(
         strata = replace(strata, sizes="weights", people=people)
     if weights is not None:
         strata = replace(strata, cv_within=find_cv_within(weights, strata))
-    if population is not None and population != strata.population:
-        raise InputError(
-            f"the strata have {strata.population:,} people in all, not the {population:,} of `population`: "
-            "correct one of both, or omit `population`."
-        )
+    if population is not None:
+        _refuse_other_sum(population, strata, microdata)
     return strata
+
+
+def _refuse_other_sum(population: int, strata: Strata, microdata: Microdata) -> None:
+    """Refuse a population that is not the sum of the people of the strata, those of records left out included."""
+    total, slack = strata.population, 0
+    if strata.given is not None:
+        total = strata.given
+    elif microdata.extra.weight is not None and microdata.records < microdata.file_records:
+        total = round(float(np.maximum(microdata.extra.weight, 1.0).sum()))
+        slack = len(strata.people)  # each is rounded
+    if abs(population - total) > slack:
+        raise InputError(
+            f"the strata have {total:,} people in all, not the {population:,} of `population`: correct one of the two, "
+            "or omit `population`."
+        )
 
 
 def number_strata(microdata: Microdata, columns: Sequence[str], kind: Kind) -> tuple[Strata, list[tuple[str, ...]]]:
@@ -168,36 +185,86 @@ def number_strata(microdata: Microdata, columns: Sequence[str], kind: Kind) -> t
     ), [tuple(categories[x][code] for x, code in enumerate(row)) for row in found.tolist()]
 
 
-def read_sizes(source: Any, strata: Strata, texts: list[tuple[str, ...]], microdata: Microdata) -> NDArray[np.int64]:
-    """Return N_s from a table with the columns of the strata and N; refuse what contradicts the records."""
+def read_sizes(
+    source: Any, strata: Strata, texts: list[tuple[str, ...]], microdata: Microdata
+) -> tuple[NDArray[np.int64], int]:
+    """Return N_s from a table with the columns of the strata and N, and their sum as it is there.
+
+    N_s counts the people behind the records used (population.py). What contradicts the records is refused.
+    """
     where, rows, size = read_strata_table(source, strata.columns, SIZE)
+    known = [_names_of(microdata, name) for name in strata.columns]
     place = {text: s for s, text in enumerate(texts)}
+    columns = [_codes_of_rows(microdata, name) for name in strata.columns]
+    share, records = np.ones(len(texts)), strata.records
+    if microdata.records < microdata.file_records:
+        share, records = shares_of_strata(microdata, columns, texts)
     people = np.full(len(texts), -1, np.int64)
-    for row, text in enumerate(rows):
+    for row, written in enumerate(rows):
+        text = tuple(names.get(word, word) for names, word in zip(known, written, strict=True))
         s = place.get(text)
         if s is None:
             if size[row] > 0:
                 raise InputError(
-                    f"{where} row {row + 1}: the stratum has people but no record in the file: merge it with another "
-                    "stratum, in both files."
+                    f"{where} row {row + 1}: the stratum has people but no record {_in_the_file(microdata)}: merge it "
+                    f"with another stratum, in both files{_expected(microdata, strata.columns, known)}."
                 )
         elif people[s] >= 0:
             raise InputError(f"{where} row {row + 1}: the stratum is there twice: give each one row.")
-        elif size[row] < strata.records[s]:
+        elif size[row] < records[s]:
             raise InputError(
                 f"{where} row {row + 1}: the stratum has fewer people ({size[row]:,}) than the file has records of it "
-                f"({strata.records[s]:,}): correct its {SIZE}."
+                f"({records[s]:,}): correct its {SIZE}."
             )
         else:
             people[s] = size[row]
     if (people < 0).any():
         lacking = people[strata.of_record] < 0
         row = int(microdata.record_row[lacking.argmax()]) + 1
+        others = int((people < 0).sum()) - 1
+        more = f", and {plural(others, 'other')}" if others else ""
         raise InputError(
-            f"{where} lacks the stratum ({', '.join(strata.columns)}) of row {row} of the file, and of "
-            f"{int((people < 0).sum())} strata in all: add each with its {SIZE}."
+            f"{where} lacks the stratum ({', '.join(strata.columns)}) of row {row} of the file{more}: add "
+            f"{'each' if others else 'it'} with its {SIZE}{_expected(microdata, strata.columns, known)}."
         )
-    return people
+    used = [
+        scale(int(people[s]), int(strata.records[s]), float(share[s])) if share[s] < 1.0 else int(people[s])
+        for s in range(len(people))
+    ]
+    return np.array(used, np.int64), int(people.sum())
+
+
+def _in_the_file(microdata: Microdata) -> str:
+    return "in the file" if microdata.records == microdata.file_records else "that is used"
+
+
+def _variable(microdata: Microdata, name: str) -> Variable:
+    """Return a column of strata, which may be a key."""
+    keys = {variable.name: variable for variable in (*microdata.variables, *microdata.ignored_variables)}
+    return keys[name] if name in keys else microdata.strata_columns[name][0]
+
+
+def _codes_of_rows(microdata: Microdata, name: str) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Return the categories of a column of strata, and the one of each input row."""
+    codes = microdata.strata_keys[name] if name in microdata.strata_keys else microdata.strata_columns[name][1]
+    return _variable(microdata, name).categories, codes
+
+
+def _names_of(microdata: Microdata, name: str) -> dict[str, str]:
+    """Return the codes by the labels of a column of strata; a code, or a label of several codes, stands for itself."""
+    variable = _variable(microdata, name)
+    pairs = list(zip(variable.labels or (), variable.categories, strict=False))
+    times = Counter(label for label, _ in pairs)
+    return {label: code for label, code in pairs if times[label] == 1 and label not in variable.categories}
+
+
+def _expected(microdata: Microdata, columns: Sequence[str], known: Sequence[Mapping[str, str]]) -> str:
+    """Say how strata are named, with an example from the labels of the file if it has some."""
+    name, labels = next(((name, labels) for name, labels in zip(columns, known, strict=True) if labels), ("", {}))
+    if not labels:
+        return ". Strata are compared exactly as the file writes them"
+    label, code = next(iter(labels.items()))
+    return f". Write the codes or the labels of '{name}', such as {code} or '{label}'"
 
 
 def read_strata_table(
@@ -216,14 +283,15 @@ def _texts(column: pl.Series) -> list[str]:
     return column.replace_strict(values, value_texts(values), default=BLANK, return_dtype=pl.String).to_list()
 
 
-def code_strata(column: pl.Series, where: str) -> tuple[Variable, NDArray[np.int32]]:
-    """Return the categories of a column of strata, and the category of each row, -1 where blank."""
+def code_strata(column: pl.Series, where: str, labels: Variable | None = None) -> tuple[Variable, NDArray[np.int32]]:
+    """Return the categories of a column of strata with their labels, and the category of each row, -1 where blank."""
     column, values = distinct_values(column, where)
     texts = value_texts(values)
     names = order_categories(set(texts) - {BLANK})
     place = {text: x for x, text in enumerate(names)}
     codes = column.replace_strict(values, [place.get(text, -1) for text in texts], default=-1, return_dtype=pl.Int32)
-    return Variable(column.name, names), codes.to_numpy()
+    label = {} if labels is None else dict(zip(labels.categories, labels.labels or labels.categories, strict=True))
+    return Variable(column.name, names, tuple(label.get(x, x) for x in names) if label else None), codes.to_numpy()
 
 
 def find_cv_within(weights: NDArray[np.float64], strata: Strata) -> float:

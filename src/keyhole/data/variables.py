@@ -73,6 +73,7 @@ class Microdata:
     reading: how the source was read (bands, count, user_missing, dropped), for summary and manifest.
     extra: weights and households of all input rows.
     strata_columns: columns of strata that are no keys, by name: their categories, and the one of each input row.
+    strata_keys: of columns of strata that are keys, the category of each input row, used or not; -1 if it has none.
     """
 
     variables: tuple[Variable, ...]
@@ -87,6 +88,7 @@ class Microdata:
     reading: Mapping[str, Any] = field(default_factory=dict)
     extra: ExtraColumns = field(default_factory=ExtraColumns)
     strata_columns: Mapping[str, tuple[Variable, NDArray[np.int32]]] = field(default_factory=dict)
+    strata_keys: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -100,6 +102,16 @@ class Microdata:
     @property
     def records(self) -> int:
         return len(self.cell)
+
+    @property
+    def records_of_rows(self) -> NDArray[np.int64]:
+        """Number of records of each input row, used or not: int64 (rows,)."""
+        return np.ones(self.rows, np.int64) if self.row_records is None else self.row_records
+
+    @property
+    def file_records(self) -> int:
+        """Number of records of the file, also of those that are not used."""
+        return self.rows if self.row_records is None else int(self.row_records.sum())
 
     @cached_property
     def cell_size(self) -> NDArray[np.int64]:

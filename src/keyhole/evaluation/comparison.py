@@ -9,11 +9,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.api import assess, population_size, settle_contradictions
+from keyhole.api import assess, settle_contradictions
 from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.classical.catalogue import Guess
 from keyhole.data import SourceOptions, read_microdata
 from keyhole.data.design import describe_weights, population_from_weights
+from keyhole.data.population import population_size
 from keyhole.data.strata import check_design, make_strata
 from keyhole.errors import InputError, KeyholeError, SettingsError, silenced
 from keyhole.sampling import OnProgress
@@ -187,17 +188,19 @@ def prepare(
     warning = None
     if weight is not None and weights is not None:
         warning = describe_weights(weights, weight, population is None, found is not None).warning
-        if found is None and population is None and fraction is None:
-            population = population_from_weights(weights, weight)
     if found is not None:
-        population, weights = found.population, (found.people / found.records)[found.of_record]
-    size = population_size(population, fraction, microdata.records)
+        size, weights = found.population, (found.people / found.records)[found.of_record]
+    elif weights is not None and population is None and fraction is None:
+        size = population_from_weights(weights, str(weight))
+    else:
+        size = population_size(population, fraction, microdata)
     if not microdata.variables:
         raise InputError("all keys have a single category, so records do not differ: add keys.")
     arguments = {
         "source": source,
         "keys": keys,
-        "population": size,
+        "population": population,
+        "fraction": fraction,
         "codebook": codebook,
         "zeros": zeros,
         "drop_contradictions": drop_contradictions,

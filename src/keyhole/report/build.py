@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from keyhole.data.design import very_unequal
 from keyhole.report.asked import Asked
 from keyhole.report.check import describe_check
-from keyhole.report.content import Content, Count, Estimate, Kind, Rule, Term, count_exactly, count_safely
+from keyhole.report.content import Content, Count, Estimate, Kind, Rule, Source, Term, count_exactly, count_safely
 from keyhole.report.convergence import describe_convergence
 from keyhole.report.headline import make_verdict
 from keyhole.report.pictures import count_bands, draw_distributions, list_riskiest
@@ -48,8 +49,8 @@ TERMS = {
     "records": {
         "r1": "the probability that a record alone in the sample is alone in the population. Their sum is tau1.",
         "r2": "the probability that a match of this record with a person is right. Their sum is tau2.",
-        "risk": "the same for every record, also for those that share their keys with others in the file: the expected "
-        "value of 1 divided by the number of people with these keys.",
+        "match risk": "the same as r2 for every record, also for those that share their keys with others in the file: "
+        "the expected value of 1 divided by the number of people with these keys.",
     },
     "variables": {
         "without it": "the estimate by the same model for the file without this variable.",
@@ -122,6 +123,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         impossible,
         asked.suggest(),
         helps,
+        very_unequal(summary.get("weights")),
     )
     return Content(
         kind=kind,
@@ -151,11 +153,17 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         comparators=describe_comparators(blocks.get("comparators"), source.sample_uniques),
         riskiest=list_riskiest(result.uniques) if internal else (),
         provenance=_provenance(summary, result.manifest, kind),
-        cautions=tuple(message(text) for text in describe_cautions(source.records.value or 0, observed))
-        if sampled
-        else (),
+        cautions=tuple(message(text) for text in _cautions(summary, source, observed, rule)) if sampled else (),
         glossary=GLOSSARY,
     )
+
+
+def _cautions(summary: Mapping[str, Any], source: Source, observed: list[str], rule: Rule) -> list[str]:
+    """Return the cautions, from counts that this kind of report may show."""
+    left_out = rule(summary["input"].get("dropped", 0) + (summary["zeros"] or {}).get("left_out", 0)).value or 0
+    unequal = very_unequal(summary.get("weights"))
+    strangers = summary["input"].get("codebook_strangers")
+    return describe_cautions(source.records.value or 0, observed, left_out, unequal, strangers)
 
 
 def _estimate(block: Mapping[str, Any], sampled: bool, pooled: bool, uniques: Count) -> Estimate:
@@ -187,8 +195,8 @@ def _assumptions(summary: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
         "An intruder does not know who is in the sample. Anyone who knows that a person took part can identify that "
         "person's record if it is alone in the sample.",
         "tau1 and tau2 count only records that are alone in the sample. A record that shares its keys with others has "
-        "a risk too (see All records), and people with the same keys may still be at risk if everything else in their "
-        "records is the same.",
+        "a match risk too (see All records), and people with the same keys may still be at risk if everything else in "
+        "their records is the same.",
         "The interval is valid if the model is. The model check and the agreement of the chains are evidence for or "
         "against the model, not proof.",
     ]

@@ -12,6 +12,7 @@ from keyhole.report.content import (
     VariableRisk,
     Verdict,
 )
+from keyhole.risk.advice import UNRELIABLE
 from keyhole.words import enumerate_words, number, one_in, percent
 
 NAMED = 6
@@ -37,9 +38,15 @@ def make_verdict(
     impossible: Impossible,
     suggest: str | None,
     helps: tuple[HelpRow, ...] = (),
+    unequal: bool = False,
 ) -> Verdict:
-    """Put the result into words. everybody: the sample is the whole population; suggest: the command for rules."""
+    """Put the result into words. everybody: the sample is the whole population; suggest: the command for rules.
+
+    unequal: weights are very unequal, and no strata account for them.
+    """
     sentence, matches = _sentences(source, tau1, tau2, everybody, convergence, check)
+    unequal = unequal and convergence.sampled
+    sentence = f"{sentence} {UNRELIABLE}" if unequal else sentence
     rules = [] if impossible.given or len(source.keys) < 2 else [_state_rules(check, suggest)]
     missing = check is not None and not check.ok
     steps = [*_steps_before(convergence, check), *(rules if missing else [])]
@@ -52,7 +59,7 @@ def make_verdict(
     return Verdict(
         sentence=sentence,
         matches=matches,
-        certainty=_certainty(tau1, level, convergence, check),
+        certainty=_certainty(tau1, level, convergence, check) + (f" {UNRELIABLE}" if unequal else ""),
         cause=_cause(tau1, variables, source),
         meaning=_meaning(source, tau1),
         steps=tuple(steps),
@@ -215,7 +222,8 @@ def _steps_after(
             (
                 best.tau1 or 0.0,
                 "change only the riskiest records.",
-                f"Without the {best.records.text} records whose risk is above {percent(best.above)}, about "
+                f"Without the {best.records.text} records whose probability of being alone in the population (r1) is "
+                f"above {percent(best.above)}, about "
                 f"{number(best.tau1)} would remain.",
             )
         )

@@ -216,11 +216,16 @@ def describe_every_record(block: Block | None, missing: str, kind: Kind, rule: R
         return EveryRecord((), (), message(missing) if not block else NO_BOUNDS)
     named = [("correct matches expected if all records are tried", block["expected_matches"])]
     if kind == "internal":
-        named.append(("the largest risk of a record", block["largest"]))
+        named.append(("the largest match risk of a record", block["largest"]))
     named += [(f"records with fewer than {k} people of their keys", found) for k, found in block["k"].items()]
-    mean = ("mean risk of all records", two_digits(block["mean_risk"]))
+    bounds = block["bounded"] == block["cells"]
+
+    def show(found: Block) -> str:
+        return f"at most {number(found['interval'][1])}" if bounds else estimate(found, pooled).text
+
+    mean = ("mean match risk of all records", ("at most " if bounds else "") + two_digits(block["mean_risk"]))
     return EveryRecord(
-        estimates=(*((name, estimate(found, pooled).text) for name, found in named), *([mean] if pooled else ())),
+        estimates=(*((name, show(found)) for name, found in named), *([mean] if pooled else ())),
         above=tuple((percent(float(x)), rule(count)) for x, count in block["above"].items()) if pooled else (),
         note=message(block["message"]),
     )

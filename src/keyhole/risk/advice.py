@@ -13,7 +13,17 @@ from keyhole.diagnostics.groups import Group
 from keyhole.readable import Readable
 from keyhole.sampling.trace import Trace
 from keyhole.settings import Settings
-from keyhole.words import duration, enumerate_words, interval_words, number, plural, round_up, with_interval
+from keyhole.words import (
+    duration,
+    enumerate_words,
+    first_few,
+    interval_words,
+    number,
+    percent,
+    plural,
+    round_up,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     from keyhole.risk.fit import Check, TwoWay
@@ -40,9 +50,42 @@ FEW_FOR_CATEGORIES = 300
 """With fewer records, a category that 1 % of people have is missed in more than 5 % of samples: 0.99^300 is 0.05."""
 
 
-def describe_cautions(records: int, observed_keys: Sequence[str]) -> list[str]:
-    """Say what makes an estimate less reliable than its interval. observed_keys: keys that no codebook lists."""
-    cautions = []
+MANY_LEFT_OUT = 0.05
+"""Share of the records that may be left out without a word beside the number."""
+
+UNEQUAL = (
+    "The weights are very unequal and no strata were given, so the records are no simple random sample, which "
+    "the estimate assumes. Say how they were drawn with `strata`, or take similar weights as strata with "
+    "`weight_classes` 5."
+)
+
+
+def describe_cautions(
+    records: int,
+    observed_keys: Sequence[str],
+    left_out: int = 0,
+    unequal: bool = False,
+    strangers: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Say what makes an estimate less reliable than its interval.
+
+    observed_keys: keys that no codebook lists; left_out: records that are not used; unequal: weights are very unequal
+    and no strata account for them; strangers: entries of the codebook that are no column, with the nearest column.
+    """
+    cautions = [UNEQUAL] if unequal else []
+    share = left_out / max(records + left_out, 1)
+    if share > MANY_LEFT_OUT:
+        cautions.append(
+            f"More than {percent(MANY_LEFT_OUT)} of the records were left out. The estimate is about the people who would be "
+            "left in, and the population was reduced to them in the same proportion. If those left out are at more "
+            "risk than others, it understates the risk of the file."
+        )
+    meant = [f"'{entry}' (did you mean '{near}'?)" for entry, near in (strangers or {}).items() if near]
+    if meant:
+        cautions.append(
+            f"The codebook has {'an entry that is no column' if len(meant) == 1 else 'entries that are no columns'} "
+            f"of the file and {'was' if len(meant) == 1 else 'were'} ignored: {first_few(meant, SHOWN)}."
+        )
     if records < FEW_RECORDS:
         cautions.append(
             f"The file has fewer than {FEW_RECORDS} records, too few to show whether the model fits, so the estimate "
@@ -268,6 +311,10 @@ def join_fit(sentence: str, fit: Mapping[str, Any] | None) -> str:
         return sentence
     link = "but" if fit["verdict"] == "does not fit" else "and"
     return f"{sentence.removesuffix('.')}, {link} {describe_fit(fit['verdict'], fit['exceptions'])}."
+
+
+UNRELIABLE = "But do not rely on the interval: the weights are very unequal, and no strata were given."
+"""What follows the first sentence then."""
 
 
 def explain_fit(

@@ -20,7 +20,7 @@ MEASURES = {
     "all.max": "the largest risk of a record",
     "all.mean": "the mean risk of all records",
     "all.matches": "correct matches expected among all records",
-    "all.above": "records whose risk is above a number, as in all.above.0.09",
+    "all.above": "records whose match risk is above a number, as in all.above.0.09",
     "all.k": "records in cells with fewer than k people, as in all.k.11",
 }
 """The measures that may be limited. The risk of a record is E(1/F) of its cell."""

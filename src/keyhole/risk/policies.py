@@ -43,8 +43,8 @@ WORDS = {
     "tau2": "correct matches among the sample uniques",
     "tau1.share": "share of the records that are population uniques",
     "tau2.share": "correct matches among the sample uniques, as a share of the records",
-    "all.max": "largest risk of a record",
-    "all.mean": "mean risk of all records",
+    "all.max": "largest match risk of a record",
+    "all.mean": "mean match risk of all records",
     "all.matches": "correct matches among all records",
 }
 
@@ -199,7 +199,7 @@ def word_limit(limit: Limit) -> str:
     """Return a limit in words."""
     most, judged = f"at most {limit.threshold:.4g}", f"by {limit.judged}"
     if limit.measure == "all.above":
-        return f"{most} records with a risk above {limit.at:g}, {judged}"
+        return f"{most} records with a match risk above {limit.at:g}, {judged}"
     if limit.measure == "all.k":
         return f"{most} records that fewer than {limit.at:g} people share the keys of, {judged}"
     return f"{WORDS[limit.measure]} {most}, {judged}"
