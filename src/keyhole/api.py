@@ -136,7 +136,8 @@ def assess(
         Key variables: the columns that an intruder could know, as a list or separated by commas.
     population, fraction
         Size of the population from which the records are a simple random sample, or the sampling fraction. Give one of
-        them, `weight`, or `strata` with their sizes.
+        them, `weight`, or `strata` with their sizes. Of records that are left out the population counts the people too:
+        it is multiplied by the share of those used.
     codebook
         Path, or mapping from keys to the categories that exist, in order.
     zeros

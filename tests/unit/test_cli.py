@@ -408,7 +408,7 @@ def test_zeros_suggest(run, tmp_path):
 
 
 def test_contradicted_rules_are_refused_or_the_records_left_out(run, data, rules):
-    wanted = ("assess", data, "--keys", "AGE,SEX", "--population", "75", "--zeros", rules, "--out", "r")
+    wanted = ("assess", data, "--keys", "AGE,SEX", "--population", "100", "--zeros", rules, "--out", "r")
     found = run(*wanted)
     refuse(found, 1, ["data.csv", "rules.yaml"])
     assert "25 records contradict the rules: rule 2 (rules.yaml, line 3): rows 2, 6, 10" in found.err
@@ -644,3 +644,48 @@ def test_a_fraction_may_be_in_percent(text, share):
     assert FRACTION_OR_PERCENT.convert(text, None, None) == share
     with pytest.raises(click.BadParameter):
         FRACTION_OR_PERCENT.convert("x%", None, None)
+
+
+def test_bounds_are_called_bounds(run, tmp_path):
+    """Nobody is alone in the sample: every number about all records is an upper bound, on screen and in the report."""
+    (tmp_path / "x.csv").write_text("AGE,SEX\n" + "1,m\n1,m\n2,m\n2,m\n2,m\n" * 20)
+    found = run("assess", "x.csv", "--keys", "AGE,SEX", "--population", "5000", "--out", "r")
+    assert found.status == 0, found.err
+    text = " ".join(found.out.split())
+    said = "at most 2 correct matches expected if all are tried; the largest match risk of a record is at most 0.03"
+    assert said in text
+    assert "match risk: at most 0 records above 0.09, at most 0 records above 0.2" in text
+    assert "people with the same keys: at most 0 records with fewer than 3" in text
+    assert run("report", "r", "--internal").status == 0
+    page = next((tmp_path / "r").glob("report-internal.html")).read_text()
+    assert page.count("at most") >= 3
+    everybody = run("assess", "x.csv", "--keys", "AGE,SEX", "--population", "100", "--out", "e")
+    assert "2 (2 to 2) correct matches expected" in " ".join(everybody.out.split()), "which is exact"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--keys", "AGES,SEX"),
+        ("--keys", "AGE;SEX"),
+        ("--keys", "AGE", "--ordered", "SEXE"),
+        ("--keys", "AGE", "--unordered", "SEXE"),
+        ("--keys", "AGE", "--band", "SEXE=5y"),
+        ("--keys", "AGE", "--allow-identifier", "SEXE"),
+        ("--keys", "AGE", "--weight", "WGT"),
+        ("--keys", "AGE", "--strata", "SEXE", "--weight", "ID"),
+        ("--keys", "AGE", "--count", "COUNTS"),
+        ("--keys", "AGE,SEX", "--codebook", "book.json"),
+        ("--keys", "AGE,SEX", "--codebook", "slip.json"),
+        ("--keys", "AGE,SEX", "--zeros", "rules.yaml"),
+    ],
+)
+@pytest.mark.parametrize("command", ["assess", "compare"])
+def test_a_misspelt_name_of_the_data_is_bad_input(run, data, tmp_path, command, arguments):
+    """Status 1, not that of wrong usage: the command is right, and the file does not hold what it names."""
+    (tmp_path / "book.json").write_text('{"AGE": [1, 2], "SEX": ["m", "f"]}')
+    (tmp_path / "slip.json").write_text('{"AGE": [1, 2, 3, 4], "SE X": ["m", "f"]}')
+    (tmp_path / "rules.yaml").write_text("impossible:\n  - {SEX: [male]}\n")
+    found = run(command, data, *arguments, "--population", "1000")
+    assert found.status == 1, found.err
+    assert found.err.count("\n") == 1

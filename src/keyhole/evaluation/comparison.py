@@ -14,6 +14,7 @@ from keyhole.classical import CLASSICAL, Sample, estimate_classical, make_sample
 from keyhole.classical.catalogue import Guess
 from keyhole.data import SourceOptions, read_microdata
 from keyhole.data.design import describe_weights, population_from_weights
+from keyhole.data.order import order_keys
 from keyhole.data.population import population_size
 from keyhole.data.strata import check_design, make_strata
 from keyhole.errors import InputError, KeyholeError, SettingsError, silenced
@@ -170,8 +171,10 @@ def prepare(
     strata: Sequence[str] = (),
     strata_sizes: Any = None,
     weight_classes: int | None = None,
+    ordered: str | None = None,
+    unordered: str | None = None,
 ) -> Given:
-    """Read the data and refuse what no estimator can use; missing, reading and the design: as in `assess`."""
+    """Read the data and refuse what no estimator can use; missing, reading, design and order: as in `assess`."""
     reading = reading or SourceOptions()
     make_settings(missing=missing)
     check_design(strata, strata_sizes, weight, weight_classes, fraction)
@@ -179,6 +182,7 @@ def prepare(
         source, keys, codebook, allow_identifier, missing, reading,
         weight=weight, strata=strata, weight_classes=weight_classes,
     )  # fmt: skip
+    order_keys(microdata, ordered, unordered)  # refuses names that are no keys; each model orders them itself
     rules: Zeros | None = None
     if zeros is not None:
         rules = read_zeros(zeros, microdata.variables, microdata.ignored_variables)
@@ -308,6 +312,8 @@ def compare(
         (strata,) if isinstance(strata, str) else tuple(strata),
         strata_sizes,
         weight_classes,
+        chosen.ordered,
+        chosen.unordered,
     )
     named = {name: getattr(chosen, name) for name in chosen.model_fields_set - {"missing"}}
     outcomes = run_estimators(given, names, on_start, on_progress, **named)
