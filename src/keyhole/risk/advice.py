@@ -77,8 +77,8 @@ def describe_cautions(
     if share > MANY_LEFT_OUT:
         cautions.append(
             f"More than {percent(MANY_LEFT_OUT)} of the records were left out. The estimate is about the people who "
-            "would be left in, and the population was reduced to them in the same proportion. If those left out are at more "
-            "risk than others, it understates the risk of the file."
+            "would be left in, and the population was reduced to them in the same proportion. If those left out are "
+            "at more risk than others, it understates the risk of the file."
         )
     meant = [f"'{entry}' (did you mean '{near}'?)" for entry, near in (strangers or {}).items() if near]
     if meant:
