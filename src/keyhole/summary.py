@@ -545,14 +545,13 @@ def make_summary(
         weights=explained.weights,
         households=explained.households,
         comparators=explained.comparators,
-        cautions=[]
-        if answer is None
-        else describe_cautions(
+        cautions=describe_cautions(
             source.used,
             source.observed_keys,
             source.dropped + (0 if zeros is None else zeros.left_out),
             very_unequal(explained.weights),
             source.codebook_strangers,
+            answer is not None,
         ),
     )
 

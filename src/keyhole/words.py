@@ -161,6 +161,11 @@ def decimals(value: float | None, places: int = 3) -> str:
     return NOTHING if value is None or not math.isfinite(value) else f"{value:,.{places}f}"
 
 
+def at_most(value: float) -> str:
+    """Write an upper bound; one below 1 with two digits, so that it is not rounded past a limit."""
+    return f"at most {two_digits(value) if value < 1.0 else number(value)}"
+
+
 def one_in(part: float, whole: float) -> str | None:
     """Write a share as "about 1 in 80"; None when it is below one in a million."""
     if part <= 0 or whole <= 0 or whole / part > 1e6:

@@ -652,7 +652,7 @@ def test_bounds_are_called_bounds(run, tmp_path):
     found = run("assess", "x.csv", "--keys", "AGE,SEX", "--population", "5000", "--out", "r")
     assert found.status == 0, found.err
     text = " ".join(found.out.split())
-    said = "at most 2 correct matches expected if all are tried; the largest match risk of a record is at most 0.03"
+    said = "at most 2 correct matches expected if all are tried; the largest match risk of a record is at most 0.025"
     assert said in text
     assert "match risk: at most 0 records above 0.09, at most 0 records above 0.2" in text
     assert "people with the same keys: at most 0 records with fewer than 3" in text

@@ -357,6 +357,11 @@ def test_a_reduced_population_is_said(tmp_path):
     caution = "More than 5 % of the records were left out."
     assert summary.cautions[0].startswith(caution)
     assert any(sentence.startswith(f"Caution: {caution}") for sentence in sentences(summary))
+    everybody = assess(blank_some(), population=80, missing="drop")
+    assert everybody.summary.model.estimator == "none"
+    assert sentences(everybody.summary)[1].startswith(f"Caution: {caution}"), "also where nothing was estimated"
+    everybody.report(tmp_path / "r.html")
+    assert caution in (tmp_path / "r.html").read_text()
     whole = assess(population=720, missing="drop").summary
     assert not any("left out" in found for found in whole.cautions)
     assert dict(rows(whole, None))["Records"] == "80 of 80 rows, from a population of 720"
@@ -403,13 +408,13 @@ def test_very_unequal_weights_are_said_in_the_first_sentence(tmp_path):
     assert found.summary.weights.cv > 0.5
     assert found.summary.cautions[0].startswith("The weights are very unequal and no strata were given")
     first, *others = sentences(found.summary)
-    assert first.endswith("But do not rely on the interval: the weights are very unequal, and no strata were given.")
+    assert first.endswith(". The weights are very unequal and no strata were given: do not rely on the interval.")
     assert any(
         "Caution: The weights are very unequal" in sentence and "--weight-classes 5" in sentence for sentence in others
     )
     found.report(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert page.count("But do not rely on the interval: the weights are very unequal") == 2
+    assert page.count("The weights are very unequal and no strata were given: do not rely on the interval.") == 2
     assert "<strong>Caution.</strong> The weights are very unequal" in page
     mild = make_frame().with_columns(W=pl.when(pl.int_range(80) % 2 == 0).then(6.0).otherwise(12.0))
     for quiet in (assess(mild, weight="W"), assess(strata="R", weight="W"), assess(weight="W", weight_classes=2)):

@@ -13,6 +13,7 @@ from rich.table import Table
 from keyhole.files import json_text
 from keyhole.words import (
     as_flags,
+    at_most,
     duration,
     expects_none,
     interval_words,
@@ -140,14 +141,15 @@ def sentences(summary: "Summary") -> list[str]:
     source, tau1, tau2 = summary.input, summary.tau1, summary.tau2
     uniques = source.sample_uniques
     open_question = _undecided(source)
+    cautions = [as_flags(f"Caution: {caution}") for caution in summary.cautions]
     if not uniques and open_question:
-        return ["No record is certain to be alone in the sample (tau1 = 0, tau2 = 0).", *open_question]
+        return ["No record is certain to be alone in the sample (tau1 = 0, tau2 = 0).", *cautions, *open_question]
     if not uniques:
-        return ["No record is alone in the sample, so these keys identify nobody (tau1 = 0, tau2 = 0)."]
+        return ["No record is alone in the sample, so these keys identify nobody (tau1 = 0, tau2 = 0).", *cautions]
     if source.population == source.used:
         who = "1 record that is" if uniques == 1 else f"all {uniques:,} records that are"
         text = f"{who} alone in it can be identified (tau1 = {uniques:,}, tau2 = {uniques:,})."
-        return [f"The sample is the whole population: {text}", *open_question]
+        return [f"The sample is the whole population: {text}", *cautions, *open_question]
     alone, matched = about(tau1), about(tau2)
     who = "Of 1 record that is" if uniques == 1 else f"Of {uniques:,} records that are"
     first = f"{who} alone in the sample, {'none is expected to be' if alone == NONE else f'{alone} are'} alone in the "
@@ -157,7 +159,7 @@ def sentences(summary: "Summary") -> list[str]:
         "An intruder who guesses among all who fit "
         + ("is expected to match none" if matched == NONE else f"would match {matched}")
         + " of them to the right person.",
-        *(as_flags(f"Caution: {caution}") for caution in summary.cautions),
+        *cautions,
         *open_question,
         *([] if tau1.pooled else [ENVELOPE]),
     ]
@@ -260,7 +262,7 @@ def _all_records(summary: "Summary") -> str:
     most = "at most " if bounds else ""
 
     def show(found: "Estimate") -> str:
-        return f"{most}{number(found.interval[1])}" if bounds else _estimate(summary, found)
+        return at_most(found.interval[1]) if bounds else _estimate(summary, found)
 
     matches, largest = show(block.expected_matches), show(block.largest)
     over = ", ".join(f"{most}{plural(block.above[x], 'record')} above {x}" for x in SHOWN_RISKS)

@@ -153,17 +153,17 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         comparators=describe_comparators(blocks.get("comparators"), source.sample_uniques),
         riskiest=list_riskiest(result.uniques) if internal else (),
         provenance=_provenance(summary, result.manifest, kind),
-        cautions=tuple(message(text) for text in _cautions(summary, source, observed, rule)) if sampled else (),
+        cautions=tuple(message(text) for text in _cautions(summary, source, observed, rule, sampled)),
         glossary=GLOSSARY,
     )
 
 
-def _cautions(summary: Mapping[str, Any], source: Source, observed: list[str], rule: Rule) -> list[str]:
+def _cautions(summary: Mapping[str, Any], source: Source, observed: list[str], rule: Rule, sampled: bool) -> list[str]:
     """Return the cautions, from counts that this kind of report may show."""
     left_out = rule(summary["input"].get("dropped", 0) + (summary["zeros"] or {}).get("left_out", 0)).value or 0
     unequal = very_unequal(summary.get("weights"))
     strangers = summary["input"].get("codebook_strangers")
-    return describe_cautions(source.records.value or 0, observed, left_out, unequal, strangers)
+    return describe_cautions(source.records.value or 0, observed, left_out, unequal, strangers, sampled)
 
 
 def _estimate(block: Mapping[str, Any], sampled: bool, pooled: bool, uniques: Count) -> Estimate:

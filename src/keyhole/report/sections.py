@@ -28,6 +28,7 @@ from keyhole.report.content import (
 from keyhole.risk.helps import word_step
 from keyhole.words import (
     as_flags,
+    at_most,
     clean_name,
     command_line,
     enumerate_words,
@@ -221,7 +222,7 @@ def describe_every_record(block: Block | None, missing: str, kind: Kind, rule: R
     bounds = block["bounded"] == block["cells"]
 
     def show(found: Block) -> str:
-        return f"at most {number(found['interval'][1])}" if bounds else estimate(found, pooled).text
+        return at_most(found["interval"][1]) if bounds else estimate(found, pooled).text
 
     mean = ("mean match risk of all records", ("at most " if bounds else "") + two_digits(block["mean_risk"]))
     return EveryRecord(

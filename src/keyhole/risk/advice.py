@@ -66,13 +66,15 @@ def describe_cautions(
     left_out: int = 0,
     unequal: bool = False,
     strangers: Mapping[str, str] | None = None,
+    sampled: bool = True,
 ) -> list[str]:
     """Say what makes an estimate less reliable than its interval.
 
     observed_keys: keys that no codebook lists; left_out: records that are not used; unequal: weights are very unequal
-    and no strata account for them; strangers: entries of the codebook that are no column, with the nearest column.
+    and no strata account for them; strangers: entries of the codebook that are no column, with the nearest column;
+    sampled: whether anything had to be estimated.
     """
-    cautions = [UNEQUAL] if unequal else []
+    cautions = [UNEQUAL] if unequal and sampled else []
     share = left_out / max(records + left_out, 1)
     if share > MANY_LEFT_OUT:
         cautions.append(
@@ -86,6 +88,8 @@ def describe_cautions(
             f"The codebook has {'an entry that is no column' if len(meant) == 1 else 'entries that are no columns'} "
             f"of the file and {'was' if len(meant) == 1 else 'were'} ignored: {first_few(meant, SHOWN)}."
         )
+    if not sampled:
+        return cautions
     if records < FEW_RECORDS:
         cautions.append(
             f"The file has fewer than {FEW_RECORDS} records, too few to show whether the model fits, so the estimate "
@@ -313,7 +317,7 @@ def join_fit(sentence: str, fit: Mapping[str, Any] | None) -> str:
     return f"{sentence.removesuffix('.')}, {link} {describe_fit(fit['verdict'], fit['exceptions'])}."
 
 
-UNRELIABLE = "But do not rely on the interval: the weights are very unequal, and no strata were given."
+UNRELIABLE = "The weights are very unequal and no strata were given: do not rely on the interval."
 """What follows the first sentence then."""
 
 
@@ -449,7 +453,8 @@ def advise(
     elif unseen.observed > unseen.predicted.interval[1]:
         steps.append("look for impossible combinations that the rules miss (`keyhole zeros suggest`)")
     if without:
-        steps.append(f"merge categories of {enumerate_words(without, 'or')}, or leave it out: without it counts agree")
+        out = "leave it out: without it" if len(without) == 1 else "leave one of them out: without it"
+        steps.append(f"merge categories of {enumerate_words(without, 'or')}, or {out} the counts agree")
     elif exceptions:
         keys = list(dict.fromkeys(key for pair in exceptions for key in pair))
         steps.append(f"merge rare categories of {enumerate_words(keys, 'or')}")
