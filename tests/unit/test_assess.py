@@ -148,7 +148,7 @@ def test_contradicted_rules_are_refused_or_the_records_left_out(tmp_path):
     rules.write_text("impossible:\n  - {A: [2], B: [y]}\n")
     with pytest.raises(RulesError, match=r"row 3.*`drop_contradictions`"):
         keyhole.assess(FRAME, "A,B", population=5, zeros=rules)
-    found = keyhole.assess(FRAME, "A,B", population=4, zeros=rules, drop_contradictions=True)
+    found = keyhole.assess(FRAME, "A,B", population=5, zeros=rules, drop_contradictions=True)
     assert found.records["used"].to_list() == [1, 1, 0, 1, 1]
     assert found.records["cell_count"].to_list() == [2, 2, None, 1, 1]
     assert found.summary["input"]["used"] == 4

@@ -327,7 +327,9 @@ def test_records_that_contradict_a_rule_leave_the_population_too():
     assert (by_cell.input.population, by_cell.tau1) == (9 * left, found.tau1)
     everybody = assess(frame, population=80, **rules).summary
     assert (everybody.input.population, everybody.model.estimator) == (left, "none")
-    with pytest.raises(InputError, match="population of 79 is smaller than the sample of 80 records"):
+    with pytest.raises(
+        InputError, match="population of 79 is smaller than the sample of 80 records, those left out included:"
+    ):
         assess(frame, population=79, **rules)
     sizes = SIZES.with_columns(N=pl.Series([600, 39]))
     with pytest.raises(InputError, match=r"fewer people \(39\) than the file has records of it \(40\)"):

@@ -38,8 +38,9 @@ def population_size(population: int | None, fraction: float | None, microdata: M
     except TypeError:
         raise SettingsError("population must be a whole number of people") from None
     if people < microdata.file_records:
+        left_out = "" if records == microdata.file_records else ", those left out included"
         raise InputError(
-            f"the population of {people:,} is smaller than the sample of {microdata.file_records:,} records: "
+            f"the population of {people:,} is smaller than the sample of {microdata.file_records:,} records{left_out}: "
             "give the number of people the sample was drawn from."
         )
     if records == microdata.file_records:
