@@ -160,7 +160,10 @@ def test_reading_agrees_with_the_standard_library(place, count):
         }
         for name, column in read.items():
             # A line end within quotes may stay as it is or become LF; no category hangs on it.
-            assert [value.replace("\r\n", "\n") for value in column] == [row[header.index(name)] for row in expected]
+            wanted = [row[header.index(name)] for row in expected]
+            if name in found.reading["decimal_comma"]:
+                wanted = [value.replace(",", ".") for value in wanted]
+            assert [value.replace("\r\n", "\n") for value in column] == wanted
 
     run(check, count)
 
