@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         RulesError,
         SettingsError,
         Stopped,
+        TelltaleWarning,
     )
     from keyhole.evaluation import Comparison, Outcome, compare, validate
     from keyhole.plan import Plan, Recipe, load_plan, protect
@@ -40,7 +41,8 @@ _NAMES = {
     "data": "Inspected Inspection inspect",
     "demo": "Simulation simulate",
     "diagnostics.gates": "Gate",
-    "errors": "CodebookError InputError KeyholeError NotConvergedWarning OutputError RulesError SettingsError Stopped",
+    "errors": "CodebookError InputError KeyholeError NotConvergedWarning OutputError RulesError SettingsError Stopped "
+    "TelltaleWarning",
     "evaluation": "Comparison Outcome compare validate",
     "plan": "Plan Recipe load_plan protect",
     "results": "Assessment load",
@@ -75,6 +77,7 @@ __all__ = [
     "SettingsError",
     "Simulation",
     "Stopped",
+    "TelltaleWarning",
     "Verdict",
     "__version__",
     "assess",

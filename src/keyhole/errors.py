@@ -40,6 +40,10 @@ class NotConvergedWarning(UserWarning):
     """The chains of a run have not converged, or not fully; `Assessment.grade` distinguishes the two."""
 
 
+class TelltaleWarning(UserWarning):
+    """A release holds columns that may undo its plan: identifiers, or columns that tell a changed key."""
+
+
 @contextmanager
 def silenced() -> Iterator[None]:
     """Issue no warning about convergence: the caller shows the grade.

@@ -23,14 +23,14 @@ JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # part of words in P
 OPTIONS = frozenset((
     "no_browser", "port",
     "accept", "allocation", "allow_identifier", "at_most", "band", "blank", "bottom", "chains", "codebook",
-    "config", "count", "count_cells", "csv", "data", "drop", "drop_contradictions", "estimator", "estimators",
-    "fail_above", "false_discovery", "fraction", "hierarchy", "household", "ignore_strata", "importance",
-    "internal", "json", "keep", "keep_data", "keys", "levels", "limit", "max_sweeps", "mc_draws", "merge",
-    "missing", "model", "na", "order", "ordered", "out", "overwrite", "plan", "policy", "population",
+    "config", "count", "count_cells", "csv", "data", "drop", "drop_columns", "drop_contradictions", "estimator",
+    "estimators", "fail_above", "false_discovery", "fraction", "hierarchy", "household", "ignore_strata",
+    "importance", "internal", "json", "keep", "keep_data", "keys", "levels", "limit", "max_sweeps", "mc_draws",
+    "merge", "missing", "model", "na", "order", "ordered", "out", "overwrite", "plan", "policy", "population",
     "possible", "prior", "profiles", "query", "quick", "quiet", "raw_labels", "remove", "replicates", "resume",
-    "sample", "sample_size", "scheduler", "seed", "self_check", "shuffle", "strata", "strata_sizes",
-    "subsample", "suppress", "target_ess", "time_limit", "title", "top", "unordered", "url", "user_missing",
-    "weight", "weight_classes", "with_keys", "workers", "zeros",
+    "sample", "sample_size", "scheduler", "seed", "self_check", "shuffle", "strata", "strata_sizes", "subsample",
+    "suppress", "target_ess", "time_limit", "title", "top", "unordered", "url", "user_missing", "weight",
+    "weight_classes", "with_keys", "workers", "zeros",
 ))  # fmt: skip
 """Names of the options of all commands. Listed here because importing the commands is slow."""
 

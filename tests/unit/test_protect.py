@@ -16,6 +16,8 @@ from keyhole.plan.recipe import FILE, Recoded, load_plan
 from tests.unit.test_plan import make_survey
 
 KEYS = "AGE,SEX,WORK,PLACE"
+# The columns NOTE and INCOME look like identifiers.
+pytestmark = pytest.mark.filterwarnings("ignore::keyhole.TelltaleWarning")
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +58,18 @@ def expected(survey):
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def not_stated(survey, recipe):
+    """SEX as it is released: blank only where the plan says so."""
+    rows = enumerate(survey["SEX"].to_list(), start=1)
+    return [
+        None if row in recipe.blank["SEX"] else sex or "not stated" for row, sex in rows if row not in recipe.remove
+    ]
+
+
 def test_a_dataframe_is_changed_as_planned(survey, recipe):
     found = kh.protect(survey, recipe)
-    assert found.equals(expected(survey))
+    shown = expected(survey).with_columns(SEX=pl.Series(not_stated(survey, recipe)))
+    assert found.equals(shown)
     assert found["INCOME"].dtype == survey["INCOME"].dtype
     assert kh.protect(survey.to_pandas(), recipe)["NOTE"].tolist() == found["NOTE"].to_list()
 
@@ -69,16 +80,19 @@ def test_files_of_every_format(survey, recipe, tmp_path, ending, out):
     getattr(survey, f"write_{ending}")(tmp_path / f"s.{ending}")
     kh.protect(tmp_path / f"s.{ending}", recipe, out=tmp_path / f"p.{out}")
     found = getattr(pl, f"read_{out}")(tmp_path / f"p.{out}", **({"infer_schema": False} if out == "csv" else {}))
-    shown = expected(survey)
+    shown = expected(survey).with_columns(SEX=pl.Series(not_stated(survey, recipe)))
     assert found.cast(pl.String).equals(shown.cast(pl.String))
+    if out == "parquet":
+        assert found["INCOME"].dtype == pl.Int64
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir() if path.stem.startswith("p"))
     book = yaml.safe_load((tmp_path / "p.codebook.yaml").read_text())
     assert book["AGE"] == {"categories": ["1-4", "5-7", "8", "9"], "ordered": True}
-    assert book["SEX"] == {"categories": ["f", "m"], "ordered": False}
+    assert book["SEX"] == {"categories": ["f", "m", "not stated"], "ordered": False}
     assert "PLACE" not in book
     log = (tmp_path / "p.log.txt").read_text()
     for line in ("AGE: 9 categories merged into 4", "AGE: 1 value blanked", "SEX: 2 values blanked", "PLACE: left out",
-                 "2 records removed", "298 rows and 5 columns released", "--missing model"):  # fmt: skip
+                 "2 records removed", "298 rows and 5 columns released", "--missing model",
+                 "SEX: 14 values that were blank in the file released as 'not stated', a category"):  # fmt: skip
         assert line in log
     assert "= x" not in log
 
@@ -204,5 +218,155 @@ def test_commands(survey, tmp_path, monkeypatch):
     done = call("protect", "s.csv", "--plan", "p/plan.yaml", "--out", "p.csv")
     assert done.exception is None
     assert "keyhole assess p.csv --keys" in done.output.replace("\n", " ")
+    assert "CAUTION: the release holds 2 columns that may undo the plan" in done.stderr
+    assert "use --drop-columns INCOME,NOTE" in done.stderr
+    less = call("protect", "s.csv", "--plan", "p/plan.yaml", "--out", "q.csv", "--drop-columns", "INCOME,NOTE")
+    assert less.stderr == ""
+    assert not {"INCOME", "NOTE"} & set(pl.read_csv("q.csv").columns)
     assert isinstance(call("protect", "s.csv", "--plan", "p/plan.yaml", "--out", "p.csv").exception, OutputError)
     assert not np.any([name.name.startswith(".") for name in tmp_path.iterdir()])
+
+
+def make_blank_survey(seed, n=400, people=4000):
+    """Blank answers that mean something: of the young in WORK, and here and there in PLACE, ordered and not."""
+    rng = np.random.default_rng(seed)
+    whole = make_survey(people, seed)
+    young = pl.col("AGE") <= 2
+    whole = whole.with_columns(
+        WORK=pl.when(young | pl.Series(rng.random(people) < 0.08)).then(None).otherwise("WORK"),
+        PLACE=pl.when(pl.Series(rng.random(people) < 0.05)).then(None).otherwise("PLACE"),
+    )
+    return whole[rng.choice(people, n, replace=False)]
+
+
+@pytest.mark.parametrize(("source", "out"), [("csv", "csv"), ("csv", "parquet"), ("pandas", "parquet")])
+def test_the_printed_command_assesses_what_was_promised(tmp_path, monkeypatch, source, out):
+    """Values are blanked in keys with blanks of their own, which stay a category: the figures are those of the plan."""
+    from click.testing import CliRunner
+
+    from keyhole.cli import group
+
+    monkeypatch.chdir(tmp_path)
+    frame = make_blank_survey(3)
+    frame.write_csv("s.csv")
+    data = tmp_path / "s.csv" if source == "csv" else frame.to_pandas()
+    run = kh.assess(data, KEYS, population=4000, quick=True, seed=5)
+    plan = run.plan(f"tau1.upper={run.tau1.interval[1] - 4:g}", suppress=0.05)
+    blanks = {name for name in plan.recipe.blank if frame[name].null_count()}
+    assert blanks
+    released = apply_plan(data, plan.recipe, path=tmp_path / f"p.{out}")
+    kh.protect(data, plan, out=f"p.{out}")
+    for name in ("WORK", "PLACE"):
+        stated = released.codebook[name]["categories"][-1]
+        assert stated == ("not stated" if name in blanks else "")
+        assert released.typed[name].null_count() == (
+            len(plan.recipe.blank[name]) if name in blanks else frame[name].null_count()
+        )
+    done = CliRunner().invoke(group, [*released.command[1:], "--quick", "--json", "--seed", "6"], standalone_mode=False)
+    assert done.exception is None
+    found = json.loads(done.stdout)
+    # Records that agree with one of which a value was blanked may be alone.
+    alone = found["input"]["sample_uniques"]
+    assert alone <= plan.after.sample_uniques <= alone + found["input"]["undecided"]
+    assert found["input"]["undecided"] <= 20
+    assert found["tau1"]["mean"] == pytest.approx(plan.after.tau1.mean, rel=0.25)
+    for x in (0, 1):
+        assert abs(found["tau1"]["interval"][x] - plan.after.tau1.interval[x]) <= 2
+
+
+def test_blanks_stay_outside_the_order_of_a_key():
+    """The name of what was blank is neither the highest nor the lowest category."""
+    frame = make_blank_survey(3)
+    run = kh.assess(frame, "AGE,WORK", population=4000, quick=True, max_sweeps=60)
+    plan = run.plan("tau1.upper=4000")
+    recipe = replace(plan.recipe, blank={"WORK": (3, 4, 5)})
+    released = apply_plan(frame, recipe)
+    again = kh.assess(
+        released.frame, "AGE,WORK", population=4000, quick=True, max_sweeps=60, codebook=released.codebook,
+        missing="model",
+    )  # fmt: skip
+    assert run.manifest["input"]["order"]["WORK"] == again.manifest["input"]["order"]["WORK"]
+    assert again.summary.input.levels == run.summary.input.levels
+
+
+def test_texts_that_mean_missing_still_do(tmp_path):
+    """The printed command and the codebook name them as the assessment did."""
+    frame = make_blank_survey(3).with_columns(pl.col("PLACE").fill_null("?"), pl.col("WORK").fill_null(-9))
+    book = {"WORK": {"categories": [1, 2, 3, 4, 5], "missing": [-9]}}
+    run = kh.assess(frame, "AGE,PLACE,WORK", population=4000, quick=True, max_sweeps=60, na=["?"], codebook=book)
+    released = apply_plan(frame, run.plan("tau1.upper=4000").recipe)
+    assert released.command[-2:] == ("--na", "?")
+    again = kh.assess(
+        released.frame, "AGE,PLACE,WORK", population=4000, quick=True, max_sweeps=60, na=["?"],
+        codebook=released.codebook,
+    )  # fmt: skip
+    assert again.summary.input.levels == run.summary.input.levels
+    assert again.tau1 == run.tau1
+
+
+def test_columns_that_undo_a_plan_are_named(survey, recipe, tmp_path):
+    """Identifiers, and columns that tell what was merged, left out or blanked, exactly or by their order."""
+    rng = np.random.default_rng(4)
+    town = {"north": "Bergen", "south": "Ghent", "west": "Cork", "east": "Lublin", "isle": "Naxos"}
+    frame = survey.drop("INCOME").with_columns(
+        MONTHS=pl.col("AGE") * 12.5 + pl.Series(rng.random(survey.height) * 12.0),  # increases with AGE
+        TOWN=pl.col("PLACE").replace(town),
+        GENDER=pl.when(pl.col("SEX") == "f").then(pl.lit("woman")).otherwise(pl.lit("man")),
+        HALF=pl.Series(rng.choice(["x", "y"], survey.height)),
+        SCORE=pl.Series(rng.normal(size=survey.height).round(3)),
+        BAND=(pl.col("AGE") > 4) & (pl.col("AGE") < 8),  # no more than the groups that are released
+    )
+    found = apply_plan(frame, recipe)
+    assert found.telltale.identifiers == ("NOTE",)
+    assert dict(found.telltale.tell) == {"MONTHS": ("AGE",), "TOWN": ("PLACE",)}
+    line = (
+        "CAUTION: the release holds 3 columns that may undo the plan: NOTE looks like an identifier; MONTHS tells the "
+        "original AGE; TOWN tells the original PLACE. To leave them out, use `drop_columns` NOTE,MONTHS,TOWN"
+    )
+    assert found.log[-1] == line
+    assert {"NOTE", "MONTHS", "TOWN"} <= set(found.frame.columns)
+    with pytest.warns(kh.TelltaleWarning, match="NOTE looks like an identifier"):
+        kh.protect(frame, recipe, out=tmp_path / "p.csv")
+    assert line.replace("`drop_columns`", "--drop-columns") in (tmp_path / "p.log.txt").read_text()
+    # A key of which values are blanked and nothing else.
+    sexes = tuple(Recoded(key.name, tuple((code, (code,)) for code in variable.categories))
+                  for key, variable in zip(recipe.keys, recipe.reading.variables, strict=True))  # fmt: skip
+    only = replace(recipe, keys=sexes, blank={"SEX": (2, 3)}, remove=())
+    full = frame.with_columns(SEX=pl.col("SEX"))
+    told = apply_plan(full.with_columns(GENDER=pl.col("SEX").fill_null("none")), only).telltale
+    assert dict(told.tell) == {"GENDER": ("SEX",)}
+    less = apply_plan(frame, recipe, drop_columns="NOTE,MONTHS, TOWN")
+    assert not less.telltale.sentence
+    assert less.frame.columns == [name for name in found.frame.columns if name not in ("NOTE", "MONTHS", "TOWN")]
+    assert "NOTE: left out, as asked" in less.log
+    for name, message in (("AGE", "it is a key"), ("TWON", "TWON")):
+        with pytest.raises(InputError, match=message):
+            apply_plan(frame, recipe, drop_columns=[name])
+
+
+def test_numbers_of_a_text_file_have_a_type_where_nothing_is_lost(survey, recipe, tmp_path):
+    height = survey.height
+    odd = pl.int_range(height, eager=True)
+    frame = survey.cast(pl.String).with_columns(
+        ZIP=odd.cast(pl.String).str.zfill(5),
+        SHARE=(odd / 8).cast(pl.String),
+        PRICE=pl.lit("1.50"),
+        BIG=pl.lit("98765432109876543210"),
+        MIXED=pl.when(odd == 3).then(pl.lit("n/k")).otherwise(odd.cast(pl.String)),
+        SOME=pl.when(odd % 2 == 0).then(pl.lit(None, pl.String)).otherwise(odd.cast(pl.String)),
+    )
+    frame.write_csv(tmp_path / "s.csv")
+    kinds = {"ZIP": pl.String, "SHARE": pl.Float64, "PRICE": pl.String, "BIG": pl.String, "MIXED": pl.String,
+             "SOME": pl.Int64, "INCOME": pl.Int64, "AGE": pl.String, "NOTE": pl.String}  # fmt: skip
+    found = kh.protect(tmp_path / "s.csv", recipe, out=tmp_path / "p.parquet")
+    written = pl.read_parquet(tmp_path / "p.parquet")
+    assert {name: written[name].dtype for name in kinds} == kinds
+    assert written.equals(found)
+    kh.protect(tmp_path / "s.csv", recipe, out=tmp_path / "q.csv")
+    again = pl.read_csv(tmp_path / "q.csv", infer_schema=False)
+    for name in ("ZIP", "SHARE", "PRICE", "BIG", "MIXED", "SOME", "INCOME"):
+        kept = [x for x in range(height) if x + 1 not in recipe.remove]
+        assert again[name].to_list() == frame[name][kept].to_list()
+        assert written[name].cast(pl.String).to_list() == frame[name][kept].to_list()
+    # A table that has types keeps them.
+    assert kh.protect(frame, recipe)["INCOME"].dtype == pl.String

@@ -181,7 +181,9 @@ def inspect(
         for name in frame.columns:
             variable = here_book.get(name) or table.labels.get(name)
             found.append(
-                _inspect(frame[name], table.titles.get(name, ""), variable, table.where, name in table.user_missing)
+                inspect_column(
+                    frame[name], table.titles.get(name, ""), variable, table.where, name in table.user_missing
+                )
             )
     strangers = find_strangers(book, [variable.name for variable in found])
     return Inspection(rows, tuple(found), missing, named, unnamed, tuple(decimals), strangers)
@@ -208,8 +210,13 @@ def _parts(source: Any, options: SourceOptions) -> Iterator[Table]:
         size = max(FIRST_COLUMNS, VALUES_AT_ONCE // max(table.frame.height, 1))
 
 
-def _inspect(column: pl.Series, title: str, variable: Variable | None, where: str, declared: bool) -> Inspected:
-    """Describe a variable. declared: the file declares codes of it to be missing."""
+def inspect_column(
+    column: pl.Series, title: str, variable: Variable | None, where: str, declared: bool = False
+) -> Inspected:
+    """Describe one variable; title, variable: its labels in the file or the codebook.
+
+    declared : the file declares codes of it to be missing.
+    """
     blank = int(is_blank(column).sum())
     records = len(column)
     try:

@@ -45,6 +45,13 @@ def read_table(
     return read_statistical(opened, wanted, options.user_missing == "keep", keys)
 
 
+def holds_text(source: Any) -> bool:
+    """Whether this is a text file, of which all columns are read as text."""
+    if is_url(source) or not isinstance(source, str | Path):
+        return False
+    return open_file(Path(source)).kind == "text"
+
+
 def _read_parquet(opened: OpenedFile, wanted: Sequence[str] | None, keys: Collection[str]) -> Table:
     with refuse_damaged_parquet(opened.path):
         lazy, header = scan_parquet(opened, wanted)
