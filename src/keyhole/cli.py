@@ -12,7 +12,7 @@ import click
 
 from keyhole._version import __version__
 from keyhole.commands import Group
-from keyhole.errors import KeyholeError, SettingsError, Stopped
+from keyhole.errors import InputError, KeyholeError, SettingsError, Stopped
 from keyhole.words import as_flags
 
 BAD_INPUT = 1
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()
         status = error.exit_code
     except SettingsError as error:
-        status = _refuse(error, WRONG_USAGE)
+        status = _refuse(error, BAD_INPUT if isinstance(error, InputError) else WRONG_USAGE)
     except KeyholeError as error:
         status = _refuse(error, BAD_INPUT)
     except MemoryError:

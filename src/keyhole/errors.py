@@ -32,6 +32,10 @@ class SettingsError(KeyholeError):
     """An option does not exist or has an invalid value."""
 
 
+class OptionError(InputError, SettingsError):
+    """An option names what the data do not have, or a file that cannot be used: bad input, not wrong usage."""
+
+
 class OutputError(KeyholeError):
     """The result folder cannot be written or read."""
 

@@ -39,7 +39,7 @@ GROUPED = re.compile(
 )
 """Digits in groups of three. A point may also be a decimal one, so it is not among the separators."""
 
-RENAMED = {"bands": "band"}
+RENAMED = {"bands": "band", "recode": "merge"}
 """Options of Python that have another name on the command line."""
 
 
@@ -82,6 +82,12 @@ def as_flags(text: str) -> str:
 def _as_flag(found: re.Match[str]) -> str:
     name = RENAMED.get(found[1], found[1])
     return f"--{name.replace('_', '-')}" if name in OPTIONS else found[0]
+
+
+def split_pair(text: str) -> tuple[str, str] | None:
+    """Turn KEY=text into the two, or return None."""
+    name, equals, rest = text.partition("=")
+    return (name.strip(), rest.strip()) if equals and name.strip() and rest.strip() else None
 
 
 def read_people(text: str) -> int:
@@ -154,6 +160,18 @@ def percent(share: float | None) -> str:
         return "> 99.9 %"
     value = round(100 * share, 1)
     return f"{value:.1f} %" if not 10 <= value <= 90 and value != round(value) else f"{100 * share:.0f} %"
+
+
+def percents(shares: Sequence[float]) -> list[str]:
+    """Write the shares of one column in percent, all with one decimal if some need it."""
+    found = [percent(share) for share in shares]
+    if not any("." in text for text in found if text[0] not in "<>"):
+        return found
+    usual = [
+        share is not None and math.isfinite(share) and text[0] not in "<>"
+        for share, text in zip(shares, found, strict=True)
+    ]
+    return [f"{100 * x:.1f} %" if use else text for x, text, use in zip(shares, found, usual, strict=True)]
 
 
 def decimals(value: float | None, places: int = 3) -> str:

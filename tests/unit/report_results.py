@@ -196,6 +196,7 @@ def make_summary(
             "envelope": None if converged else {"tau1": [29.0, 57.0], "tau2": [91.0, 110.0]},
         },
         "attribution": {
+            "draws": 100,
             "variables": [
                 {
                     "name": name,

@@ -14,10 +14,11 @@ def test_every_error_derives_from_one_root():
     assert not issubclass(errors.Stopped, errors.KeyholeError)
     # A warning is none either: the result is there.
     assert issubclass(errors.NotConvergedWarning, UserWarning)
-    others = (errors.Stopped, errors.NotConvergedWarning)
+    assert issubclass(errors.TelltaleWarning, UserWarning)
+    others = (errors.Stopped, errors.NotConvergedWarning, errors.TelltaleWarning)
     own = [found for _, found in inspect.getmembers(errors, inspect.isclass) if found.__module__ == errors.__name__]
     classes = [found for found in own if found not in others]
-    assert len(classes) == 6
+    assert len(classes) == 7
     for found in classes:
         assert issubclass(found, errors.KeyholeError)
 

@@ -380,6 +380,95 @@ def test_what_other_draws_refuse_stays_refused(posterior):
     assert lattice.loss_of(second) == pytest.approx(losses.min())
 
 
+def test_wrong_words_are_errors_of_keyhole(assessed):
+    for wrong in ({"importance": "AGE"}, {"importance": 5}, {"hierarchy": 5}, {"keep": 5}, {"suppress": "much"},
+                  {"limits": 5}, {"importance": "AGE=much"}, {"at_most": []}):  # fmt: skip
+        with pytest.raises(SettingsError):
+            assessed.plan(**{"limits": "tau1.upper=4", "at_most": "5s", **wrong})
+    usual = assessed.plan("tau1.upper=4", importance={"AGE": 3}, keep=["SEX", "WORK"], suppress=0.02)
+    words = assessed.plan("tau1.upper=4", importance="AGE=3", keep="SEX,WORK", suppress="2%")
+    assert words.recipe == usual.recipe
+
+
+def test_levels_that_tell_nothing_apart_are_left_out():
+    """One group of all answers, blanks aside, is as good as no key: wide bands, or groups of a tree."""
+    import polars as pl
+
+    n = 400
+    frame = pl.DataFrame({"EDUC": np.arange(n) % 21, "SEX": np.arange(n) % 2}).with_columns(
+        EDUC=pl.when(pl.int_range(n) % 11 == 0).then(None).otherwise("EDUC")
+    )
+    book = {"EDUC": list(range(60)), "SEX": [0, 1]}
+    run = kh.assess(frame, "EDUC,SEX", population=9000, codebook=book, quick=True, max_sweeps=40)
+    lattice = make_lattice(run._posterior.microdata)
+    words = [level.words for level in lattice.levels[0]]
+    assert "in bands of 50" not in words
+    assert "in bands of 20" in words
+    assert words[-1] == "left out"
+    tree = read_hierarchies({"EDUC": [list(range(21)), [21, 22]]}, run._posterior.microdata.variables)
+    assert [level.words for level in make_lattice(run._posterior.microdata, hierarchies=tree).levels[0]] == [
+        "as it is",
+        "left out",
+    ]
+
+
+def test_the_file_as_it_is_has_the_figures_of_the_assessment(assessed):
+    """Before, in what-if of nothing, and in a plan that changes nothing."""
+    plan = assessed.plan("tau1.upper=4", suppress=0)
+    assert plan.before.tau1.mean == assessed.tau1.mean
+    assert plan.before.tau1.interval == assessed.tau1.interval
+    assert plan.before.tau2.interval == assessed.tau2.interval
+    upper = assessed.tau1.interval[1]
+    same = assessed.plan(f"tau1.upper={upper:g}", suppress=0)
+    assert same.steps == ()
+    assert same.after == same.before
+    assert (same.after.tau1, same.after.tau2) == (plan.before.tau1, plan.before.tau2)
+    assert assessed.plan(f"tau1.upper={upper - 1:g}", suppress=0).steps
+    nothing = assessed.what_if()
+    assert (nothing.tau1, nothing.tau2) == (assessed.tau1, assessed.tau2)
+    assert nothing.notes == ("the release is the file as it is",)
+
+
+def test_a_key_that_is_left_out_has_one_figure(assessed):
+    """The attribution of a run that was long enough and what-if use the same draws."""
+    told = assessed.summary.attribution
+    stored = assessed._posterior.available[0] * assessed._posterior.available[1]
+    for variable in told.variables:
+        found = assessed.what_if(drop=[variable.name])
+        assert found.draws == stored
+        if told.draws == stored:
+            assert found.tau1.mean == variable.tau1_without.mean
+            assert found.tau1.interval == variable.tau1_without.interval
+
+
+def test_counts_of_one_are_in_the_singular():
+    from keyhole.plan.utility import describe_local
+
+    steps = LocalSteps({0: (3,), 1: (2, 4)}, (7,))
+    assert describe_local(steps, ("AGE", "SEX")) == [
+        "AGE: 1 value blanked",
+        "SEX: 2 values blanked",
+        "1 record removed",
+    ]
+
+
+def test_time_is_limited_when_figures_take_long(assessed, monkeypatch):
+    """The clock is looked at in every stage, so that a slow machine keeps the limit to 2 s and 5 %."""
+    from keyhole.plan import planning
+
+    figures = planning._figures
+
+    def slowly(*given):
+        time.sleep(1.0)
+        return figures(*given)
+
+    monkeypatch.setattr(planning, "_figures", slowly)
+    start = time.monotonic()
+    plan = assessed.plan("tau1.upper=4", at_most=4)
+    assert time.monotonic() - start < 4 * 1.05 + 2
+    assert plan.after.tau1.interval[1] <= 4
+
+
 def test_time_is_limited(assessed):
     plan = assessed.plan("tau1.upper=4", at_most=0.001)
     assert plan.status == "locally optimal" or plan.search.decided

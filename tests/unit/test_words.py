@@ -14,7 +14,18 @@ from keyhole.commands import screen
 from keyhole.risk import measures
 from keyhole.risk.measures import certain_measure
 from keyhole.settings import option_names
-from keyhole.words import OPTIONS, RENAMED, as_flags, duration, expects_none, number, percent, round_up, rounded
+from keyhole.words import (
+    OPTIONS,
+    RENAMED,
+    as_flags,
+    duration,
+    expects_none,
+    number,
+    percent,
+    percents,
+    round_up,
+    rounded,
+)
 
 SOURCE = Path(keyhole.__file__).parent
 
@@ -130,3 +141,11 @@ def test_an_estimate_of_nothing_is_said_in_words(mean, error, interval, none):
     assert (screen.about(found) == "none expected") == none
     unsure = replace(found, pooled=False)
     assert "none expected" not in measures.about(unsure) + screen.about(unsure)
+
+
+def test_a_column_has_one_precision():
+    assert percents([0.931, 0.85]) == ["93.1 %", "85.0 %"]
+    assert percents([0.5, 0.85, 1.0]) == ["50 %", "85 %", "100 %"]
+    assert percents([0.0001, 0.5]) == ["< 0.1 %", "50 %"]
+    assert percents([0.0001, 0.055, 0.5]) == ["< 0.1 %", "5.5 %", "50.0 %"]
+    assert percents([]) == []

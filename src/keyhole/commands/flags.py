@@ -9,7 +9,7 @@ from click.types import FloatParamType, IntParamType
 
 from keyhole.errors import SettingsError
 from keyhole.settings import option_help, option_names, option_values
-from keyhole.words import read_groups, read_people, read_share
+from keyhole.words import read_groups, read_people, read_share, split_pair
 
 Decorator = Callable[[Any], Any]
 
@@ -68,12 +68,12 @@ def read_pairs(form: str) -> Callable[..., dict[str, str] | None]:
     def read(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
         found: dict[str, str] = {}
         for value in values:
-            name, equals, text = value.partition("=")
-            if not equals or not name.strip() or not text.strip():
+            pair = split_pair(value)
+            if pair is None:
                 raise click.BadParameter(f"write {form}.")
-            if name.strip() in found:
-                raise click.BadParameter(f"{name.strip()} has two {parameter.opts[0]}: give one.")
-            found[name.strip()] = text.strip()
+            if pair[0] in found:
+                raise click.BadParameter(f"{pair[0]} has two {parameter.opts[0]}: give one.")
+            found[pair[0]] = pair[1]
         return found or None
 
     return read

@@ -115,18 +115,22 @@ def _print_plan(plan: "Plan", place: Path, data: Path | None) -> None:
     from keyhole.commands.screen import print_table, print_text
     from keyhole.plan.page import describe_optimism, describe_utility, explain_status, list_rows, state_verdict
     from keyhole.plan.recipe import FILE
-    from keyhole.words import command_line, number, percent
+    from keyhole.words import command_line, number, percents
 
     for sentence in (state_verdict(plan), *explain_status(plan)):
         print_text(sentence)
     for step in plan.steps:
         print_text(f"- {step}", indent="  ")
     print_table(("", "Before", "After"), list_rows(plan.before, plan.after, plan))
-    for sentence in (describe_optimism(plan), *describe_utility(plan)):
+    for sentence in filter(None, (describe_optimism(plan), *describe_utility(plan))):
         print_text(sentence)
     first = plan.limits[0].text
     if plan.runners_up:
-        body = [("; ".join(other.steps), percent(other.loss), number(other.limits[first])) for other in plan.runners_up]
+        losses = percents([other.loss for other in plan.runners_up])
+        body = [
+            ("; ".join(other.steps), loss, number(other.limits[first]))
+            for other, loss in zip(plan.runners_up, losses, strict=True)
+        ]
         print_table(("Other releases that meet the limits", "Loss", first.partition("=")[0]), body)
     click.echo(f"{place}: plan.html to read, plan.yaml to apply, with")
     words = ["keyhole", "protect", str(data or "FILE"), "--plan", str(place / FILE), "--out", "protected.csv"]

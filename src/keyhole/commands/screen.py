@@ -292,7 +292,8 @@ def _helps(summary: "Summary") -> str:
         for step in best_first(summary.helps)[:SHOWN_STEPS]
     ]
     more = len(summary.helps) - SHOWN_STEPS
-    return "; ".join(steps) + (f"; {more} more in summary.json" if more > 0 else "")
+    draws = summary.attribution.draws
+    return f"{'; '.join(steps)}{f'; {more} more in summary.json' if more > 0 else ''} (from {draws:,} draws)"
 
 
 def _estimate(summary: "Summary", estimate: "Estimate") -> str:

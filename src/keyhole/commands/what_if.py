@@ -101,15 +101,17 @@ def command(
                 "before": describe(uniques, fit.tau1, fit.tau2, fit.grade),
                 "after": describe(found.sample_uniques, found.tau1, found.tau2, found.grade) | done,
                 **({"policies": found.policies} if found.policies else {}),
+                **({"notes": found.notes} if found.notes else {}),
             }
         )
     else:
-        _print_change(assessment.summary, found)
+        _print_change(assessment.summary, found, assessment.draws["tau1"].size)
     return 0
 
 
-def _print_change(summary: "Summary", found: "ReleaseRisk") -> None:
+def _print_change(summary: "Summary", found: "ReleaseRisk", draws: int) -> None:
     from keyhole.commands.screen import ENVELOPE, about, print_table, print_text
+    from keyhole.words import as_flags
 
     body = [("Records", f"{summary.input.used:,}", f"{found.records:,}")] if found.records != summary.input.used else []
     body += [("Values blanked", "", f"{found.blanked:,}")] if found.blanked else []
@@ -119,6 +121,12 @@ def _print_change(summary: "Summary", found: "ReleaseRisk") -> None:
         ("Correct matches expected, tau2", about(summary.tau2), about(found.tau2)),
     ]
     print_table(("", "Before", "After"), body)
+    for note in found.notes:
+        print_text(f"NOTE: {as_flags(note)}.")
+    if 0 < found.draws < draws:
+        print_text(
+            f"Before: from all {draws:,} draws; after: from the {found.draws:,} of them that are used for releases."
+        )
     for verdict in found.policies:
         print_text(f"The release {verdict.words}.")
     if not found.tau1.pooled:

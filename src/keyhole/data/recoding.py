@@ -18,7 +18,7 @@ from keyhole.data.bands import Bands
 from keyhole.data.codebook import code_text, whole_numbers
 from keyhole.data.order import FEWEST_ORDERED, NOTHING, NUMBER, Range
 from keyhole.data.variables import BLANK, Variable
-from keyhole.errors import SettingsError
+from keyhole.errors import OptionError, SettingsError
 from keyhole.words import read_groups
 
 Groups = tuple[tuple[int, ...], ...]
@@ -84,14 +84,16 @@ def merge_lists(variable: Variable, lists: Iterable[Iterable[Any]], option: str 
     place = {category: index for index, category in enumerate(variable.categories)}
     groups: list[tuple[int, ...]] = []
     taken: set[int] = set()
+    if isinstance(lists, str) or not isinstance(lists, Iterable):
+        raise SettingsError(f"`{option}` {variable.name}: write lists of categories, for instance [[1, 2], [3, 4]]")
     for number, members in enumerate(lists, start=1):
-        where = f"{option} of '{variable.name}', group {number}"
+        where = f"`{option}` {variable.name}, group {number}"
         if isinstance(members, str) or not isinstance(members, Iterable):
             raise SettingsError(f"{where} is not a list: write lists of categories, for instance [[1, 2], [3, 4]]")
         codes = whole_numbers([code_text(member) for member in members])
         unknown = next((code for code in codes if code not in place), None)
         if unknown is not None:
-            raise SettingsError(
+            raise OptionError(
                 f"{where}: '{unknown}' is not a category of '{variable.name}'{variable.hint(unknown)}: see its codebook"
             )
         chosen = {place[code] for code in codes}
@@ -152,7 +154,7 @@ def _find_limit(variable: Variable, limit: Any, option: str) -> int:
     if text in variable.categories[first:last]:
         return variable.categories.index(text)
     if not NUMBER.fullmatch(text):
-        raise SettingsError(
+        raise OptionError(
             f"`{option}` {variable.name}: '{text}' is not one of its ordered categories{variable.hint(text)}"
         )
     value, spans = float(text), read_spans(variable, option)

@@ -9,7 +9,7 @@ those of the merged categories. In a table of ARX each line is a category follow
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import yaml
 from keyhole.data.codebook import TextLoader, code_text, whole_numbers
 from keyhole.data.recoding import Groups, is_coarser, name_group
 from keyhole.data.variables import BLANK, Variable
-from keyhole.errors import CodebookError, SettingsError
+from keyhole.errors import CodebookError, OptionError, SettingsError
 from keyhole.plan.lattice import Level
 
 SEPARATORS = ";,\t|"
@@ -32,7 +32,7 @@ def read_hierarchies(source: Any, variables: Sequence[Variable]) -> dict[str, li
     found: dict[str, list[Level]] = {}
     for name, entry, where in _list_entries(source):
         if name not in by_name:
-            raise SettingsError(f"`hierarchy` {where}: '{name}' is not one of the keys")
+            raise OptionError(f"`hierarchy` {where}: '{name}' is not one of the keys")
         if name in found:
             raise SettingsError(f"`hierarchy` {where}: '{name}' has two hierarchies: give one")
         variable = by_name[name]
@@ -50,6 +50,8 @@ def _list_entries(source: Any) -> list[tuple[str, Any, str]]:
         return [(str(name), entry, str(name)) for name, entry in source.items()]
     if isinstance(source, str | Path):
         source = [source]
+    if not isinstance(source, Iterable):
+        raise SettingsError("`hierarchy`: give nested lists by key, or the path of a file")
     found = []
     for item in source:
         text = str(item)
@@ -66,13 +68,13 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     try:
         content = TextLoader(path.read_text(encoding="utf-8-sig")).get_single_data()
     except OSError as error:
-        raise SettingsError(f"`hierarchy` {path} cannot be read ({error.strerror}): check its name") from None
+        raise OptionError(f"`hierarchy` {path} cannot be read ({error.strerror}): check its name") from None
     except (yaml.YAMLError, UnicodeDecodeError, CodebookError):
-        raise SettingsError(
+        raise OptionError(
             f"`hierarchy` {path} is not YAML: write KEY: [[1, 2], [3, 4]], or KEY=FILE for a table"
         ) from None
     if not isinstance(content, Mapping):
-        raise SettingsError(f"`hierarchy` {path}: write KEY: [[1, 2], [3, 4]] for each key")
+        raise OptionError(f"`hierarchy` {path}: write KEY: [[1, 2], [3, 4]] for each key")
     return {str(name): entry for name, entry in content.items()}
 
 
@@ -93,16 +95,16 @@ def _levels_of_tree(variable: Variable, entry: Any, where: str) -> list[Level]:
         else:
             code = whole_numbers([code_text(item)])[0]
             if code not in place:
-                raise SettingsError(
+                raise OptionError(
                     f"`hierarchy` {where}: '{code}' is not a category of '{variable.name}'{variable.hint(code)}"
                 )
             if place[code] in taken:
-                raise SettingsError(f"`hierarchy` {where}: '{code}' of '{variable.name}' occurs twice")
+                raise OptionError(f"`hierarchy` {where}: '{code}' of '{variable.name}' occurs twice")
             taken.add(place[code])
             return "", 0, [], (place[code],)
         members = tuple(sorted(x for part in parts for x in part[3]))
         if not members:
-            raise SettingsError(f"`hierarchy` {where}: '{variable.name}' has an empty group")
+            raise OptionError(f"`hierarchy` {where}: '{variable.name}' has an empty group")
         return name, 1 + max(part[1] for part in parts), parts, members
 
     root = build(entry, "")
@@ -127,23 +129,21 @@ def _levels_of_table(variable: Variable, path: Path) -> list[Level]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        raise SettingsError(f"`hierarchy` {path} cannot be read as UTF-8 text: check its name") from None
+        raise OptionError(f"`hierarchy` {path} cannot be read as UTF-8 text: check its name") from None
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(cell.strip() for cell in row)]
     width = len(rows[0]) if rows else 0
     if width < 2 or any(len(row) != width for row in rows):
-        raise SettingsError(f"`hierarchy` {path}: write a category and its groups in each line, as many in all lines")
+        raise OptionError(f"`hierarchy` {path}: write a category and its groups in each line, as many in all lines")
     codes = whole_numbers([row[0].strip() for row in rows])
     unknown = next((code for code in codes if code not in variable.categories), None)
     if unknown is not None:
-        raise SettingsError(
-            f"`hierarchy` {path}: line {codes.index(unknown) + 1} is not a category of '{variable.name}'"
-        )
+        raise OptionError(f"`hierarchy` {path}: line {codes.index(unknown) + 1} is not a category of '{variable.name}'")
     missing = [code for code in variable.categories if code not in codes and code != BLANK]
     if len(set(codes)) < len(codes) or missing:
         problem = "has a category twice" if not missing else f"lacks {len(missing)} categories of '{variable.name}'"
-        raise SettingsError(f"`hierarchy` {path} {problem}")
+        raise OptionError(f"`hierarchy` {path} {problem}")
     levels, last = [], None
     for column in range(1, width):
         groups: dict[str, list[int]] = {}
@@ -155,7 +155,7 @@ def _levels_of_table(variable: Variable, path: Path) -> list[Level]:
             variable, [(tuple(sorted(x)), name) for name, x in groups.items()], f"at level {column} of its hierarchy"
         )
         if last is not None and level.groups is not None and not is_coarser(level.groups, last):
-            raise SettingsError(f"`hierarchy` {path}: level {column} divides a group of level {column - 1}")
+            raise OptionError(f"`hierarchy` {path}: level {column} divides a group of level {column - 1}")
         last = level.groups
         levels.append(level)
     return _distinct(variable, levels)

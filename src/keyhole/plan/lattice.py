@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from keyhole.data.bands import read_bands
 from keyhole.data.recoding import Groups, is_coarser, join_groups, merge_bands, name_group, read_span
-from keyhole.data.variables import Microdata, Variable
-from keyhole.errors import SettingsError
+from keyhole.data.variables import BLANK, Microdata, Variable
+from keyhole.errors import OptionError, SettingsError
 from keyhole.kernels.state import Floats
 from keyhole.risk.loss import count_categories, lose_key
 from keyhole.sampling.events import Coarsening
@@ -140,7 +140,7 @@ def make_lattice(
     for option, used in (("keep", kept), ("importance", given), ("hierarchy", hierarchies or {})):
         unknown = next((name for name in used if name not in names), None)
         if unknown is not None:
-            raise SettingsError(f"`{option}` '{unknown}' is not one of the keys{did_you_mean(unknown, names)}")
+            raise OptionError(f"`{option}` '{unknown}' is not one of the keys{did_you_mean(unknown, names)}")
     for name, value in given.items():
         if not (isinstance(value, int | float) and 0.0 < value < math.inf):
             raise SettingsError(f"`importance` {name}: write a number above 0, such as 3")
@@ -150,7 +150,8 @@ def make_lattice(
         found = [make_as_is(variable)]
         if variable.name not in kept:
             own = (hierarchies or {}).get(variable.name)
-            found += list(own) if own is not None else list_levels(variable)
+            usual = list_levels(variable) if own is None else own
+            found += [level for level in usual if tells_apart(variable, level, counts[j])]
             found.append(Level(None, (), LEFT_OUT))
         found = _order(found, counts[j])
         levels.append(tuple(found))
@@ -158,6 +159,15 @@ def make_lattice(
         coarser.append(np.array([[_is_coarser(a.groups, b.groups) for b in found] for a in found]))
     weight = np.array([given.get(name, 1.0) for name in names])
     return Lattice(variables, tuple(levels), tuple(losses), weight / weight.sum(), tuple(coarser))
+
+
+def tells_apart(variable: Variable, level: Level, count: NDArray[np.int64]) -> bool:
+    """Whether the answers in the file are in two groups or more; otherwise the key may as well be left out.
+
+    count: the records of each category.
+    """
+    answers = {x for x, code in enumerate(variable.categories) if code != BLANK and count[x]}
+    return sum(not answers.isdisjoint(group) for group in level.groups or ()) > 1
 
 
 def make_as_is(variable: Variable) -> Level:

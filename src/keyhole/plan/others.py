@@ -139,5 +139,5 @@ def _chance(own: Codes, said: Codes) -> NDArray[np.float64]:
     _, group = np.unique(said, return_inverse=True)
     pairs, cell = np.unique(np.column_stack([group, own]), axis=0, return_inverse=True)
     size, count = np.bincount(group), np.bincount(cell.ravel())
-    share = np.bincount(pairs[:, 0], (count / size[pairs[:, 0]]) ** 2, minlength=len(size))
-    return share[group]
+    squares = (count / size[pairs[:, 0]]) ** 2
+    return np.asarray(np.bincount(pairs[:, 0], squares, minlength=len(size))[group], np.float64)

@@ -14,7 +14,7 @@ from keyhole.plan.recipe import FILE
 from keyhole.report.figures import WIDTH, Scale, axis, element, line, picture, text, tick_words, ticks
 from keyhole.report.render import render_page
 from keyhole.risk.policies import word_probability
-from keyhole.words import expects_none, interval_words, number, percent, plural
+from keyhole.words import expects_none, interval_words, number, percent, percents, plural
 
 JSON, PAGE = "plan.json", "plan.html"
 LISTED = 12
@@ -56,7 +56,10 @@ def render_plan(plan: Plan) -> str:
         picture=draw_plan(plan, others),
         caption=f"{plan.limits[0].text}: {plan.limits[0].judged}, against the loss of information. Filled: the plan.",
         limits=[limit.text for limit in plan.limits],
-        others=[_describe(other) for other in others],
+        others=[
+            _describe(other, loss) for other, loss in zip(others, percents([x.loss for x in others]), strict=True)
+        ],
+        kept=percents([key.entropy_kept for key in plan.utility.variables]),
         utility=describe_utility(plan),
         merged=[
             (key.name, [(name, _list_codes(codes)) for name, codes in key.groups or () if codes != (name,)])
@@ -112,7 +115,12 @@ def describe_optimism(plan: Plan) -> str:
     search = plan.search
     own, fresh = (f"tau1 {_estimate(found)}" for found in (search.search, search.report))
     tried = "" if search.tried == 1 else f" {plural(search.tried, 'release')} had to be compared with these draws."
-    return f"On the draws that chose it: {own}; on these: {fresh}.{tried}"
+    if not search.draws or not plan.steps:
+        return ""
+    return (
+        f"Before: from all draws of the assessment. After: from {search.report_draws:,} draws that were not used to "
+        f"choose the plan: {fresh}; on the {search.draws:,} draws that chose it: {own}.{tried}"
+    )
 
 
 def list_rows(before: Figures, after: Figures, plan: Plan) -> list[tuple[str, str, str]]:
@@ -170,10 +178,10 @@ def draw_plan(plan: Plan, others: Sequence[Alternative]) -> Markup:
     )
 
 
-def _describe(other: Alternative) -> dict[str, Any]:
+def _describe(other: Alternative, loss: str) -> dict[str, Any]:
     return {
         "words": "; ".join(other.steps),
-        "loss": percent(other.loss),
+        "loss": loss,
         "tau1": _estimate(other.tau1),
         "tau2": _estimate(other.tau2),
         "limits": [number(value) for value in other.limits.values()],

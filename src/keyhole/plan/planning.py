@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +50,9 @@ SAVING = 0.1
 
 SEARCH_SHARE = 0.7
 """Share of the time for the search; the rest is for the figures."""
+
+FOR_THE_REST = 0.6
+"""Share of the rest that is kept for figures other than those by which the release is chosen."""
 
 Status = Literal["optimal", "locally optimal"]
 
@@ -120,7 +123,7 @@ class Plan:
     loss : float
         The share of information that is lost: non-uniform entropy, weighted by the importance of keys.
     before, after : Figures
-        The risk of the file and of the release, on draws that were not used to choose it.
+        The risk of the file as it was assessed, and of the release, on draws that were not used to choose it.
     utility : Utility
         What is left of keys, values, records and margins.
     runners_up, path : tuple of Alternative
@@ -203,9 +206,10 @@ def make_plan(
     importance: Mapping[str, float] | None = None,
     hierarchy: Any = None,
     at_most: float | str = "60s",
-    suppress_share: float = 0.01,
+    suppress_share: float | None = 0.01,
+    fit: tuple[Measure, Measure] | None = None,
 ) -> Plan:
-    """Find the release that meets the limits with the least loss."""
+    """Find the release that meets the limits with the least loss; fit: tau1 and tau2 of the file, as assessed."""
     clock = time.monotonic()
     if not limits:
         raise SettingsError("`limit`: give at least one, for instance tau1.upper=10")
@@ -213,21 +217,27 @@ def make_plan(
         seconds = float(parse_duration(at_most))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise SettingsError("`at_most` is not a duration: write 30s, 5m or 1h") from None
-    if not 0.0 <= suppress_share < 1.0:
+    if suppress_share is None or not 0.0 <= suppress_share < 1.0:
         raise SettingsError("`suppress` must be a share of the records below 1, such as 0.01; 0 for none")
     lattice = make_lattice(
         posterior.microdata, keep, importance, read_hierarchies(hierarchy, posterior.microdata.variables)
     )
     choosing, reporting = split_draws(posterior)
     judge = Judge(posterior, lattice, limits, choosing)
-    search = Search(lattice, judge, clock + SEARCH_SHARE * seconds)
+    search = Search(lattice, judge, clock + SEARCH_SHARE * seconds, clock + seconds)
     if not search.meets(lattice.coarsest):
         kept = " apart from those in `keep`" if keep else ""
         raise InputError(
             f"no release meets {' and '.join(limit.text for limit in limits)}, not even with all keys left out{kept}: "
             "set another limit, or keep fewer keys."
         )
-    best, decided, tried, figures = _choose(search, posterior, lattice, limits, choosing, reporting)
+    before = _figures(posterior, lattice, lattice.finest, None, limits, None, fit)
+    if _met(limits, before):
+        best, decided, tried, figures = lattice.finest, True, 1, [before, before]
+    else:
+        # Half of the draws may say otherwise than all of them.
+        search.refuse(lattice.finest)
+        best, decided, tried, figures = _choose(search, posterior, lattice, limits, choosing, reporting)
     local, status = NOTHING, "optimal" if decided else "locally optimal"
     others = list_others(search, best, RUNNERS_UP)
     found = _suppress(search, best, others, int(suppress_share * posterior.microdata.records))
@@ -260,11 +270,11 @@ def make_plan(
         limits=tuple(limits),
         status=status,  # type: ignore[arg-type]
         loss=lattice.loss_of(best) + local.loss,
-        before=_figures(posterior, lattice, lattice.finest, None, limits, reporting),
+        before=before,
         after=figures[1],
         utility=measure_utility(posterior, lattice, best, steps),
-        runners_up=tuple(_alternative(judge, lattice, node, limits, shown, True) for node in others),
-        path=tuple(_alternative(judge, lattice, node, limits, few, search.meets(node)) for node in walked),
+        runners_up=_alternatives(search, others, limits, shown),
+        path=_alternatives(search, walked, limits, few),
         search=SearchReport(
             releases=lattice.size,
             decided=decided,
@@ -326,7 +336,7 @@ def _choose(
                 "figures: set another limit, or keep fewer keys."
             )
         search.refuse(best)
-        enough = tried >= (TRIED_LATE if search.late else MOST_TRIED)
+        enough = tried >= (TRIED_LATE if search.late else MOST_TRIED) or search.over(FOR_THE_REST)
         best = lattice.coarsest if enough else search.next_best(best, risk)
 
 
@@ -336,16 +346,24 @@ def _figures(
     node: Node,
     local: LocalSteps | None,
     limits: Sequence[Limit],
-    draws: Sequence[int],
+    draws: Sequence[int] | None,
+    fit: tuple[Measure, Measure] | None = None,
 ) -> Figures:
-    """Return the risk of a release on these draws, with the limits' measures as an assessment judges them."""
+    """Return the risk of a release on these draws, with the limits' measures as an assessment judges them.
+
+    draws: None for those that an assessment uses; fit: tau1 and tau2 if they are known from more draws.
+    """
     release = prepare_release(posterior, lattice.coarsening(node), local)
-    found = evaluate_release(posterior, release, list(draws) or None)
+    found = evaluate_release(posterior, release, list(draws or ()) or None)
+    found = found if fit is None else replace(found, tau1=fit[0], tau2=fit[1])
     block, cells = None, None
     others = [limit for limit in limits if limit.needs_all_records]
     if others:
         block, cells = describe_cells_of(
-            posterior, lattice.coarsening(node), others, _thin(posterior, draws, len(draws))
+            posterior,
+            lattice.coarsening(node),
+            others,
+            None if draws is None else _thin(posterior, draws, len(draws)),
         )
     numbers = {
         "tau1": _estimate(found.tau1), "tau2": _estimate(found.tau2),
@@ -381,8 +399,11 @@ def _suppress(search: Search, best: Node, others: Sequence[Node], most: int) -> 
     around = {node for start in (best, *others) for node in _neighbours(lattice, start)} | set(search.path)
     nodes = sorted((node for node in around if lattice.loss_of(node) < target), key=lattice.loss_of, reverse=True)
     found: tuple[Node, Suppression] | None = None
+    longest, last = 0.0, time.monotonic()
     for node in nodes[:NEIGHBOURS]:
-        if search.late:
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+        if now + longest > search.deadline:
             break
         if lattice.loss_of(node) >= target or not within_reach(judge, node, most):
             continue
@@ -403,10 +424,21 @@ def _neighbours(lattice: Lattice, node: Node) -> list[Node]:
     ]
 
 
-def _alternative(
-    judge: Judge, lattice: Lattice, node: Node, limits: Sequence[Limit], draws: Sequence[int], met: bool
-) -> Alternative:
-    found = _figures(judge.posterior, lattice, node, None, limits, draws)
+def _alternatives(
+    search: Search, nodes: Sequence[Node], limits: Sequence[Limit], draws: Sequence[int]
+) -> tuple[Alternative, ...]:
+    """Return the figures of these releases, as far as there is time."""
+    found = []
+    for node in nodes:
+        if search.over():
+            break
+        found.append(_alternative(search, node, limits, draws))
+    return tuple(found)
+
+
+def _alternative(search: Search, node: Node, limits: Sequence[Limit], draws: Sequence[int]) -> Alternative:
+    lattice, met = search.lattice, search.meets(node)
+    found = _figures(search.judge.posterior, lattice, node, None, limits, draws)
     return Alternative(
         steps=tuple(lattice.describe(node)) or ("the file as it is",),
         loss=lattice.loss_of(node),

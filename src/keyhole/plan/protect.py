@@ -303,8 +303,8 @@ def _publish(
 ) -> pl.Series:
     """Return a key as it is released; without merged categories its values stay as they were written.
 
-    coarser: whether the assessment already saw it in bands or with merged categories; stated: what a blank of the file is
-    called.
+    coarser: whether the assessment already saw it in bands or with merged categories; stated: what a blank of the file
+    is called.
     """
     if key.unchanged and not coarser and (not stated or is_text(column.dtype)):
         column = column.cast(pl.String) if stated else column

@@ -7,6 +7,7 @@ decided, by inference or by judging it, those with the largest loss first: if on
 If time is left for all of them, the best is optimal.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,11 +31,15 @@ EQUAL = 1e-12
 
 @dataclass
 class Search:
-    """What is known about the releases of a lattice; met, missed: those that were judged; path: the walk."""
+    """What is known about the releases of a lattice; met, missed: those that were judged; path: the walk.
+
+    deadline: of the search; end: when the figures have to be done, which are then made for fewer releases.
+    """
 
     lattice: Lattice
     judge: Judge
     deadline: float
+    end: float = math.inf
     status: NDArray[np.int8] | None = None
     met: list[Node] = field(default_factory=list)
     missed: list[Node] = field(default_factory=list)
@@ -48,6 +53,10 @@ class Search:
     @property
     def late(self) -> bool:
         return time.monotonic() > self.deadline
+
+    def over(self, share: float = 0.0) -> bool:
+        """Whether the end is near: less than this share of the time between deadline and end is left."""
+        return time.monotonic() > self.end - share * (self.end - self.deadline)
 
     def meets(self, node: Node) -> bool:
         """Decide a release, by inference if that is possible."""
@@ -93,8 +102,13 @@ def walk(search: Search, risk: Callable[[Node], float], start: Node) -> Node:
             break
         gains = []
         for move in moves:
+            if search.late:
+                break
             lost = lattice.loss_of(move) - lattice.loss_of(node)
             gains.append((now - risk(move)) / max(lost, EQUAL))
+        if len(gains) < len(moves):
+            node = lattice.coarsest
+            break
         node = moves[int(np.argmax(gains))]
         now = risk(node)
         search.path.append(node)

@@ -13,6 +13,7 @@ from keyhole.readable import Readable
 from keyhole.risk.local import LocalSteps
 from keyhole.risk.loss import lose_key
 from keyhole.risk.release import Posterior
+from keyhole.words import plural
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ def _margin_change(
 def describe_local(local: LocalSteps, names: tuple[str, ...]) -> list[str]:
     """Say how many values are blanked and records removed."""
     blank: Mapping[int, object] = local.blank
-    found = [f"{names[j]}: {len(where)} values blanked" for j, where in blank.items() if isinstance(where, tuple)]
+    found = [
+        f"{names[j]}: {plural(len(where), 'value')} blanked" for j, where in blank.items() if isinstance(where, tuple)
+    ]
     removed = len(local.remove) if isinstance(local.remove, tuple) else 0
-    return found + ([f"{removed} records removed"] if removed else [])
+    return found + ([f"{plural(removed, 'record')} removed"] if removed else [])

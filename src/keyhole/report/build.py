@@ -146,6 +146,7 @@ def make_content(result: Result, internal: bool = False, title: str | None = Non
         households=describe_households(blocks.get("households"), rule),
         variables=variables,
         helps=helps,
+        release_draws=f"{blocks['attribution']['draws']:,}" if blocks.get("attribution") and sampled else "",
         check=check,
         convergence=convergence,
         assumptions=_assumptions(summary, kind),

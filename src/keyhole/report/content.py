@@ -350,6 +350,7 @@ class Content:
     households: str | None
     variables: tuple[VariableRisk, ...]
     helps: tuple[HelpRow, ...]
+    release_draws: str
     check: ModelCheck | None
     convergence: Convergence
     assumptions: tuple[str, ...]

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from keyhole.files import json_text
 from keyhole.report import figures
 from keyhole.report.content import Content
-from keyhole.words import decimals, number, percent
+from keyhole.words import decimals, number, percent, percents
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -61,5 +61,5 @@ def make_environment() -> Environment:
     )
     drawn: dict[str, Any] = {name: value for name, value in vars(figures).items() if name.startswith("draw_")}
     environment.globals.update(drawn)
-    environment.filters.update(number=number, percent=percent, decimals=decimals)
+    environment.filters.update(number=number, percent=percent, percents=percents, decimals=decimals)
     return environment

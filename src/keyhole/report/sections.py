@@ -34,6 +34,7 @@ from keyhole.words import (
     enumerate_words,
     number,
     percent,
+    percents,
     plural,
     two_digits,
     with_interval,
@@ -174,6 +175,7 @@ def describe_helps(items: Any, kind: Kind, rule: Rule, pooled: bool) -> tuple[He
     Categories are for the owner.
     """
     ordered = sorted(items or (), key=lambda item: -item["share_tau1"] / max(item["loss"], 1e-12))
+    lost = percents([round(item["share_lost"], 2) for item in ordered])
     return tuple(
         HelpRow(
             name=clean_name(item["name"]),
@@ -181,10 +183,10 @@ def describe_helps(items: Any, kind: Kind, rule: Rule, pooled: bool) -> tuple[He
             tau1=estimate(item["tau1"], pooled),
             tau2=estimate(item["tau2"], pooled),
             uniques=rule(item["sample_uniques"]),
-            lost=percent(round(item["share_lost"], 2)),
+            lost=share,
             option=_option(item) if kind == "internal" else None,
         )
-        for item in ordered
+        for item, share in zip(ordered, lost, strict=True)
     )
 
 

@@ -16,11 +16,21 @@ from keyhole.data.frames import convert_frame
 from keyhole.errors import KeyholeError
 from keyhole.risk import Diagnosis, Measure
 from keyhole.risk.advice import Grade
+from keyhole.risk.asked import read_mapping, read_names, read_part, read_texts
 from keyhole.risk.limits import read_limits
 from keyhole.risk.local import make_local_steps
 from keyhole.risk.measures import about
 from keyhole.risk.policies import find_policies, judge_release, refuse_unfit
-from keyhole.risk.release import Posterior, ReleaseRisk, evaluate_release, make_coarsening, prepare_release
+from keyhole.risk.release import (
+    Posterior,
+    ReleaseRisk,
+    describe_idle,
+    evaluate_release,
+    join_merges,
+    list_merges,
+    prepare_release,
+)
+from keyhole.sampling.events import leave_out
 from keyhole.summary import Summary
 
 if TYPE_CHECKING:
@@ -183,27 +193,30 @@ class Assessment:
 
     def what_if(
         self,
-        drop: Iterable[str] = (),
-        recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+        drop: str | Iterable[str] = (),
+        recode: Mapping[str, Iterable[Iterable[Any]]] | str | Iterable[str] | None = None,
         *,
-        bands: Mapping[str, Any] | None = None,
-        top: Mapping[str, Any] | None = None,
-        bottom: Mapping[str, Any] | None = None,
-        subsample: float | None = None,
+        bands: Mapping[str, Any] | str | Iterable[str] | None = None,
+        top: Mapping[str, Any] | str | Iterable[str] | None = None,
+        bottom: Mapping[str, Any] | str | Iterable[str] | None = None,
+        subsample: float | str | None = None,
         remove: str | Iterable[int] | None = None,
-        blank: Mapping[str, str | Iterable[int]] | None = None,
+        blank: Mapping[str, str | Iterable[int]] | str | Iterable[str] | None = None,
+        merge: Mapping[str, Iterable[Iterable[Any]]] | str | Iterable[str] | None = None,
+        band: Mapping[str, Any] | str | Iterable[str] | None = None,
         policy: str | Sequence[str] = (),
         data: Any = None,
     ) -> ReleaseRisk:
         """Return the risk of a coarser release, from the same draws.
 
         Steps may be combined: keys are made coarser first, then values blanked, then records removed, then a share of
-        the records drawn. If several options merge categories of a key, whatever any of them merges is merged.
+        the records drawn. If several options merge categories of a key, whatever any of them merges is merged. Each may
+        also be written as on the command line, as text or a list of texts: ``merge="AGE=1,2|3,4"``.
 
         Parameters
         ----------
         drop
-            Keys to leave out.
+            Keys to leave out, as a list or separated by commas.
         recode
             For each key, lists of categories to merge; the others stay, as in ``{"AGE": [[1, 2], [3, 4, 5]]}``.
         bands
@@ -220,6 +233,8 @@ class Assessment:
             rows from 1.
         blank
             For each key, the records whose value becomes blank, written as in `remove`.
+        merge, band
+            Other names of `recode` and `bands`, those of the command line.
         policy
             Policies or limits by which the release is judged, as of `assess`.
         data
@@ -237,25 +252,45 @@ class Assessment:
         SettingsError
             If a key or category does not exist, or the release would not be coarser.
         """
-        posterior = self._records("what_if", data)
+        posterior = self._records("what-if", data)
         variables = posterior.microdata.variables
-        coarsening = make_coarsening(variables, drop, recode, bands, top, bottom)
+        merges = list_merges(
+            variables,
+            recode=read_mapping("recode", recode, merge),
+            bands=read_mapping("bands", bands, band),
+            top=read_mapping("top", top),
+            bottom=read_mapping("bottom", bottom),
+        )
+        coarsening = join_merges(variables, read_names(drop, "drop"), merges)
         names = [variable.name for variable in variables]
-        local = make_local_steps(names, coarsening.kept, blank, remove, subsample)
-        policies = find_policies([policy] if isinstance(policy, str) else list(policy))
-        found = evaluate_release(posterior, prepare_release(posterior, coarsening, local))
-        return replace(found, policies=judge_release(posterior, coarsening, found, policies)) if policies else found
+        blanked, share = read_mapping("blank", blank), read_part(subsample, "subsample")
+        local = make_local_steps(names, coarsening.kept, blanked, remove, share)
+        policies = find_policies(read_texts(policy, "policy"))
+        release = prepare_release(posterior, coarsening, local)
+        found = evaluate_release(posterior, release)
+        notes = (*describe_idle(variables, merges), *release.idle)
+        if release.as_it_is and coarsening == leave_out(posterior.microdata.levels, None):
+            # The file as it is has the risk that was assessed, from all draws.
+            found = replace(found, tau1=self.tau1, tau2=self.tau2, grade=self.grade, draws=self._all_draws)
+            notes = (*notes, "the release is the file as it is")
+        verdicts = judge_release(posterior, coarsening, found, policies) if policies else ()
+        return replace(found, policies=verdicts, notes=notes)
+
+    @property
+    def _all_draws(self) -> int:
+        """Number of draws that tau1 and tau2 rest on, 0 if nothing was sampled."""
+        return self.draws["tau1"].size if self.profiles else 0
 
     def plan(
         self,
         limits: Any = (),
         *,
         policy: str | Sequence[str] = (),
-        keep: Iterable[str] = (),
-        importance: Mapping[str, float] | None = None,
+        keep: str | Iterable[str] = (),
+        importance: Mapping[str, float] | str | Iterable[str] | None = None,
         hierarchy: Any = None,
         at_most: float | str = "60s",
-        suppress: float = 0.01,
+        suppress: float | str = 0.01,
         data: Any = None,
     ) -> "Plan":
         """Find the coarser release that meets limits with the least loss of information, from the same draws.
@@ -267,7 +302,7 @@ class Assessment:
         policy
             Names or YAML files of policies, whose limits it has to meet too.
         keep
-            Keys that stay as they are.
+            Keys that stay as they are, as a list or separated by commas.
         importance
             Weights of keys in the loss, 1 if not given, as in ``{"EDUC": 3}``.
         hierarchy
@@ -295,10 +330,20 @@ class Assessment:
         from keyhole.results.restored import describe_reading
 
         posterior = self._records("plan", data)
-        policies = find_policies([policy] if isinstance(policy, str) else list(policy))
+        policies = find_policies(read_texts(policy, "policy"))
         refuse_unfit(policies, len(posterior.microdata.variables), blanks=False)
         asked = [*read_limits(limits), *(found.limit for found in policies if found.limit is not None)]
-        return make_plan(posterior, describe_reading(self), asked, keep, importance, hierarchy, at_most, suppress)
+        return make_plan(
+            posterior,
+            describe_reading(self),
+            asked,
+            read_names(keep, "keep"),
+            read_mapping("importance", importance),
+            hierarchy,
+            at_most,
+            read_part(suppress, "suppress"),
+            fit=(self.tau1, self.tau2),
+        )
 
     def _records(self, method: str, data: Any) -> Posterior:
         """Return the records with the draws, from the run, from the folder, or from the data."""

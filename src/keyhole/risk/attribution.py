@@ -26,7 +26,10 @@ THRESHOLDS = (0.5, 0.2, 0.1, 0.05, 0.01)
 MOST_DRAWS = 100
 FEWEST_DRAWS = 40
 SHARE_OF_RUN = 0.1
-"""Attribution uses at most MOST_DRAWS draws; fewer if they would take more than this share of the run."""
+"""Attribution uses MOST_DRAWS draws; fewer if they would take more than this share of the run."""
+
+SHARE_FOR_ALL = 0.03
+"""More draws, up to all that are stored, are used if they take no more than this share of the run."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,8 @@ def choose_draws(posterior: Posterior, whole: Release, releases: Sequence[Releas
     run = sweeps * (sweep + estimate_work(posterior, whole) / trace.thin)
     work = sum(estimate_work(posterior, release) for release in (whole, *releases))
     wanted = int(SHARE_OF_RUN * run / max(work, 1.0))
-    return spread_draws(posterior.available, min(max(wanted, FEWEST_DRAWS), MOST_DRAWS))
+    cheap = int(SHARE_FOR_ALL * run / max(work, 1.0))
+    return spread_draws(posterior.available, max(min(max(wanted, FEWEST_DRAWS), MOST_DRAWS), cheap))
 
 
 def describe_thresholds(risk: Risk) -> list[Threshold]:

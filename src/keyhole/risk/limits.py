@@ -164,6 +164,8 @@ def read_limits(given: Any, option: str = "limit") -> list[Limit]:
         return parse_limits([given], option)
     if isinstance(given, Mapping):
         return parse_limits([f"{name}={value}" for name, value in given.items()], option)
+    if not isinstance(given, Iterable):
+        raise SettingsError(f"`{option}`: {EXAMPLES}")
     return [limit for item in given for limit in read_limits(item, option)]
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from keyhole.data.cells import Codes, count_agreements, count_equal, find_cells
 from keyhole.data.variables import Microdata
-from keyhole.errors import SettingsError
+from keyhole.errors import OptionError, SettingsError
 from keyhole.kernels.records import NODE, REACH, SHARE
 from keyhole.kernels.state import Floats, Integers
 from keyhole.sampling.predict import Measured
@@ -83,7 +83,7 @@ def make_local_steps(
     blanked = {}
     for name, where in (blank or {}).items():
         if name not in names:
-            raise SettingsError(f"`blank` '{name}' is not one of the keys{did_you_mean(name, names)}")
+            raise OptionError(f"`blank` '{name}' is not one of the keys{did_you_mean(name, names)}")
         if names.index(name) not in kept:
             raise SettingsError(f"'{name}' is dropped and blanked: do one of both")
         blanked[names.index(name)] = read_where(where, "blank")
@@ -111,7 +111,7 @@ def find_rows(microdata: Microdata, rows: tuple[int, ...], option: str) -> NDArr
     used = np.flatnonzero(microdata.row_used) + 1
     outside = next((row for row in rows if row not in set(used.tolist())), None) if rows else None
     if outside is not None:
-        raise SettingsError(f"`{option}`: row {outside} is no row of the file that was used")
+        raise OptionError(f"`{option}`: row {outside} is no row of the file that was used")
     return np.isin(microdata.record_row + 1, rows)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from keyhole.diagnostics.laws import Interval, Law
-from keyhole.errors import SettingsError
+from keyhole.errors import OptionError, SettingsError
 from keyhole.readable import Readable
 from keyhole.risk.all_records import (
     MISSING,
@@ -228,6 +228,8 @@ def find_policies(asked: Sequence[str | Policy]) -> list[Policy]:
     for item in asked:
         if isinstance(item, Policy):
             found.append(complete(item, ""))
+        elif not isinstance(item, str):
+            raise SettingsError("`policy`: give the name of a policy, the path of a YAML file, or a limit, as text")
         elif item.lower().endswith((".yaml", ".yml")):
             found += [complete(policy, "") for policy in read_policies(Path(item))]
         elif (limit := parse_limit(item)) is not None:
@@ -285,11 +287,9 @@ def read_policies(path: Path) -> list[Policy]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not text in UTF-8: save it as UTF-8.") from None
+        raise OptionError(f"{path} is not text in UTF-8: save it as UTF-8.") from None
     except (OSError, ValueError) as error:
-        raise SettingsError(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not a valid name'}."
-        ) from None
+        raise OptionError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not a valid name'}.") from None
     if len(text) > LONGEST_FILE:
         raise SettingsError(f"{path} has more than {LONGEST_FILE:,} characters: it is no file of policies.")
     return _parse(text, str(path))

@@ -24,7 +24,7 @@ from keyhole.data.recoding import Groups, join_groups, merge_bands, merge_bottom
 from keyhole.data.strata import Strata
 from keyhole.diagnostics.gates import check_mean
 from keyhole.diagnostics.laws import Law, count_laws, law_of_matches, law_of_uniques, thin_law
-from keyhole.errors import SettingsError
+from keyhole.errors import OptionError, SettingsError
 from keyhole.kernels.freeze import Draw
 from keyhole.kernels.state import Floats, Integers, Rules
 from keyhole.risk.advice import Grade
@@ -67,29 +67,75 @@ def make_coarsening(
     bottom: Mapping[str, Any] | None = None,
 ) -> Coarsening:
     """Leave out the variables in `drop`, and merge what lists, bands, top and bottom coding merge of the others."""
+    return join_merges(variables, drop, list_merges(variables, recode, bands, top, bottom))
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What one option merges of the categories of key j."""
+
+    option: str
+    j: int
+    groups: Groups
+
+
+def list_merges(
+    variables: Sequence[Variable],
+    recode: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    bands: Mapping[str, Any] | None = None,
+    top: Mapping[str, Any] | None = None,
+    bottom: Mapping[str, Any] | None = None,
+) -> list[Merge]:
+    """Return what lists, bands, top and bottom coding merge."""
     names = [variable.name for variable in variables]
-    dropped = {_find(name, names) for name in ([drop] if isinstance(drop, str) else drop)}
-    merges: list[tuple[Mapping[str, Any] | None, Callable[[Variable, Any], Groups]]] = [
-        (recode, merge_lists),
-        (read_bands(bands), merge_bands),
-        (top, merge_top),
-        (bottom, merge_bottom),
+    asked: list[tuple[str, Mapping[str, Any] | None, Callable[[Variable, Any], Groups]]] = [
+        ("recode", recode, merge_lists),
+        ("bands", read_bands(bands), merge_bands),
+        ("top", top, merge_top),
+        ("bottom", bottom, merge_bottom),
     ]
-    found: dict[int, list[Groups]] = {}
-    for entries, merge in merges:
+    found = []
+    for option, entries, merge in asked:
         for name, entry in (entries or {}).items():
             j = _find(name, names)
-            if j in dropped:
-                raise SettingsError(f"'{names[j]}' is dropped and recoded: do one of both")
-            found.setdefault(j, []).append(merge(variables[j], entry))
+            found.append(Merge(option, j, merge(variables[j], entry)))
+    return found
+
+
+def join_merges(variables: Sequence[Variable], drop: Iterable[str], merges: Sequence[Merge]) -> Coarsening:
+    """Leave out the variables in `drop`, and merge what any of these options merges of the others."""
+    names = [variable.name for variable in variables]
+    dropped = {_find(name, names) for name in ([drop] if isinstance(drop, str) else drop)}
+    found: dict[int, list[Groups]] = {}
+    for merge in merges:
+        if merge.j in dropped:
+            raise SettingsError(f"'{names[merge.j]}' is dropped and recoded: do one of both")
+        found.setdefault(merge.j, []).append(merge.groups)
     kept = tuple(j for j in range(len(names)) if j not in dropped)
     return Coarsening(kept, tuple(join_groups(len(variables[j].categories), found.get(j, [])) for j in kept))
+
+
+IDLE = {
+    "recode": "no group has two categories",
+    "bands": "no two of its categories lie in one band",
+    "top": "no other category is above",
+    "bottom": "no other category is below",
+}
+
+
+def describe_idle(variables: Sequence[Variable], merges: Sequence[Merge]) -> list[str]:
+    """Name the options that merge nothing."""
+    return [
+        f"`{merge.option}` {variables[merge.j].name} changes nothing: {IDLE[merge.option]}"
+        for merge in merges
+        if len(merge.groups) == len(variables[merge.j].categories)
+    ]
 
 
 def _find(name: str, names: Sequence[str]) -> int:
     if name in names:
         return names.index(name)
-    raise SettingsError(
+    raise OptionError(
         f"'{name}' is not one of the keys{did_you_mean(name, names)}: they are {', '.join(names)}; a release can only "
         "be coarser than what was assessed, so a further variable needs an assessment of its own"
     )
@@ -99,7 +145,10 @@ FEWEST_TO_GRADE = 20
 """Fewest draws of each chain from which R-hat of a coarser release is computed."""
 
 ENOUGH_DRAWS = 200
-"""Stored draws that one release uses: neighbouring draws are similar, and more would only take longer."""
+"""Stored draws that one release uses at least; neighbouring draws are similar."""
+
+BUDGET = 4e9
+"""Nanoseconds of one release; all stored draws are used if they take no longer."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +207,8 @@ class ReleaseRisk:
         Values that are blank because of `blank`.
     policies : tuple of PolicyVerdict
         Whether it meets the policies that were asked for.
+    notes : tuple of str
+        Steps that were asked for and change nothing.
     """
 
     tau1: Measure
@@ -172,6 +223,7 @@ class ReleaseRisk:
     removed: int = 0
     blanked: int = 0
     policies: "tuple[PolicyVerdict, ...]" = ()
+    notes: tuple[str, ...] = ()
     # The laws of tau1 and tau2, or the numbers if they are certain: for the probabilities of limits.
     _laws: tuple[Law, Law] | tuple[float, float] | None = field(default=None, compare=False)
 
@@ -192,6 +244,7 @@ class Release:
     of which `exposure` has them, and `events` is its pairs.
     items: the published rows, if single records are changed; `events` then are theirs and those of their overlaps.
     drawn: of how many records how many are published, if a share of them is drawn.
+    idle: steps for single records that change nothing.
     """
 
     unique_record: Integers
@@ -203,6 +256,12 @@ class Release:
     records: int = 0
     removed: int = 0
     blanked: int = 0
+    idle: tuple[str, ...] = ()
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether all records are published, with all values of the keys that are left."""
+        return not self.removed and not self.blanked and (self.drawn is None or self.drawn[0] == self.drawn[1])
 
 
 def prepare_release(posterior: Posterior, coarsening: Coarsening, local: LocalSteps | None = None) -> Release:
@@ -251,22 +310,36 @@ def _prepare_local(posterior: Posterior, coarsening: Coarsening, local: LocalSte
     published, blanked = coarse.copy(), 0
     nobody = np.zeros(len(coarse), np.bool_)
     risks: dict[str, Floats] = {}
+    idle = []
     for j, where in local.blank.items():
         chosen = _choose(posterior, coarsening, coarse, coarse, where, "blank", risks)
         column = published[:, coarsening.kept.index(j)]
-        blanked += int((chosen & (column >= 0)).sum())
+        values = int((chosen & (column >= 0)).sum())
+        if not values:
+            idle.append(_word_idle(f"`blank` {posterior.microdata.variables[j].name}", where))
+        blanked += values
         column[chosen] = -1
     removed = nobody
     if local.remove is not None:
         risks = risks if not blanked else {}
         removed = _choose(posterior, coarsening, coarse, published, local.remove, "remove", risks)
+        if not removed.any():
+            idle.append(_word_idle("`remove`", local.remove))
     if removed.all():
         raise SettingsError("`remove` leaves no record")
     _refuse_missing(coarse, removed, local.subsample)
     items, drawn = list_items(coarse, published, removed, local.subsample)
     release = release_items(posterior, coarsening, coarse, items)
     left = len(coarse) - int(removed.sum()) if drawn is None else drawn[1]
-    return replace(release, drawn=drawn, records=left, removed=int(removed.sum()), blanked=blanked)
+    if drawn is not None and drawn[0] == drawn[1]:
+        idle.append("`subsample` changes nothing: all records are published")
+    return replace(release, drawn=drawn, records=left, removed=int(removed.sum()), blanked=blanked, idle=tuple(idle))
+
+
+def _word_idle(step: str, where: Where) -> str:
+    """Say that a step for single records concerns none of them."""
+    condition = f" with {where.text}" if isinstance(where, Condition) else ""
+    return f"{step} changes nothing: it concerns no record{condition}"
 
 
 def release_items(posterior: Posterior, coarsening: Coarsening, coarse: Codes, items: Items) -> Release:
@@ -309,7 +382,7 @@ def _choose(
         nobody = np.zeros(len(coarse), np.bool_)
         items, _ = list_items(coarse, published, nobody, None, every=where.measure == "risk")
         release = release_items(posterior, coarsening, coarse, items)
-        found = evaluate_draws(posterior, release, spread_draws(posterior.available, ENOUGH_DRAWS))
+        found = evaluate_draws(posterior, release, choose_draws(posterior, release))
         by_item = np.mean([draw.r1 if where.measure == "r1" else draw.r2 for draw in found], axis=0)
         risks[where.measure] = np.append(by_item, 0.0)[items.of_record]
     return where.holds(risks[where.measure])
@@ -322,8 +395,14 @@ def spread_draws(available: tuple[int, int], wanted: int) -> list[int]:
     return [int(chain * draws + x) for chain in range(chains) for x in place]
 
 
+def choose_draws(posterior: Posterior, release: Release) -> list[int]:
+    """Choose the stored draws for one release: all of them, or as many as the budget allows; sizes decide."""
+    affordable = int(BUDGET / max(estimate_work(posterior, release), 1.0))
+    return spread_draws(posterior.available, max(ENOUGH_DRAWS, affordable))
+
+
 def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int] | None = None) -> ReleaseRisk:
-    """Evaluate a coarser release on the stored draws of these numbers, by default on about ENOUGH_DRAWS of them."""
+    """Evaluate a coarser release on the stored draws of these numbers, by default on as many as `choose_draws`."""
     uniques = len(release.unique_record)
     rows = posterior.microdata.record_row[release.unique_record] + 1
     done = {name: getattr(release, name) for name in ("records", "removed", "blanked")}
@@ -332,7 +411,7 @@ def evaluate_release(posterior: Posterior, release: Release, draws: Sequence[int
         one = np.ones(uniques)
         sure = certain_measure(float(uniques))
         return ReleaseRisk(sure, sure, uniques, rows, one, one, 0, **done, _laws=(float(uniques), float(uniques)))
-    chosen = spread_draws(posterior.available, ENOUGH_DRAWS) if draws is None else draws
+    chosen = choose_draws(posterior, release) if draws is None else draws
     found = evaluate_draws(posterior, release, chosen)
     by_chain = (max(len(posterior.draws), 1), -1)
     r1, r2 = (np.array([getattr(draw, name) for draw in found]).reshape(*by_chain, cells) for name in ("r1", "r2"))
