@@ -370,3 +370,40 @@ def test_numbers_of_a_text_file_have_a_type_where_nothing_is_lost(survey, recipe
         assert written[name].cast(pl.String).to_list() == frame[name][kept].to_list()
     # A table that has types keeps them.
     assert kh.protect(frame, recipe)["INCOME"].dtype == pl.String
+
+
+@pytest.mark.parametrize("given", ["weights", "sizes", "classes"])
+def test_the_release_of_a_stratified_sample_is_assessed_as_one(tmp_path, monkeypatch, given):
+    from click.testing import CliRunner
+
+    from keyhole.cli import group
+
+    monkeypatch.chdir(tmp_path)
+    frame = make_survey(400).with_columns(REGION=pl.int_range(400) % 3, W=(pl.int_range(400) % 3 + 1) * 5.0)
+    frame.write_csv("s.csv")
+    people = frame.group_by("REGION").agg(N=pl.col("W").sum().cast(pl.Int64)).sort("REGION")
+    people.write_csv("sizes.csv")
+    options = {
+        "weights": {"strata": ["REGION"], "weight": "W"},
+        "sizes": {"strata": ["REGION"], "strata_sizes": "sizes.csv"},
+        "classes": {"weight": "W", "weight_classes": 3},
+    }[given]
+    run = kh.assess("s.csv", KEYS, quick=True, max_sweeps=150, **options)
+    plan = run.plan(f"tau1.upper={run.tau1.interval[1] - 2:g}", suppress=0)
+    plan.save("plan")
+    recipe = load_plan("plan")
+    assert (recipe.keys, recipe.design) == (plan.recipe.keys, plan.recipe.design)
+    released = apply_plan("s.csv", recipe, path=tmp_path / "p.csv")
+    kh.protect("s.csv", recipe, out="p.csv")
+    found = CliRunner().invoke(
+        group, [*released.command[1:], "--quick", "--json", "--seed", "6"], standalone_mode=False
+    )
+    assert found.exception is None
+    content = json.loads(found.stdout)
+    assert content["design"]["kind"] == run.summary.design.kind
+    assert content["input"]["population"] == run.summary.input.population
+    assert content["tau1"]["mean"] == pytest.approx(plan.after.tau1.mean, rel=0.35)
+    needed = "REGION" if "strata" in options else "W"
+    assert f"the release does not hold {needed} as it was" in " ".join(
+        apply_plan("s.csv", recipe, drop_columns=needed).log
+    )

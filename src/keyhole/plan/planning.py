@@ -208,8 +208,12 @@ def make_plan(
     at_most: float | str = "60s",
     suppress_share: float | None = 0.01,
     fit: tuple[Measure, Measure] | None = None,
+    design: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Find the release that meets the limits with the least loss; fit: tau1 and tau2 of the file, as assessed."""
+    """Find the release that meets the limits with the least loss.
+
+    fit: tau1 and tau2 of the file, as assessed; design: how the sample was drawn, for the recipe.
+    """
     clock = time.monotonic()
     if not limits:
         raise SettingsError("`limit`: give at least one, for instance tau1.upper=10")
@@ -261,6 +265,7 @@ def make_plan(
         remove=steps.remove if isinstance(steps.remove, tuple) else (),
         limits=tuple(limit.text for limit in limits),
         population=posterior.n_unseen + posterior.microdata.records,
+        design=design or {},
     )
     walked = [node for node in dict.fromkeys([lattice.finest, *search.path]) if node != best and node not in others]
     # The file as it is, and the end of the walk.

@@ -26,7 +26,7 @@ from keyhole.files import explained, refuse_existing, sync, write_text
 from keyhole.plan.others import Change, Telltale, find_telltale
 from keyhole.plan.planning import Plan
 from keyhole.plan.recipe import Recipe, Recoded, load_plan
-from keyhole.words import as_flags, command_line, plural
+from keyhole.words import as_flags, command_line, enumerate_words, plural
 
 FORMATS = (".csv", ".parquet")
 CODEBOOK, LOG = ".codebook.yaml", ".log.txt"
@@ -175,6 +175,8 @@ def apply_plan(
         released = released.sample(fraction=1.0, shuffle=True, seed=seed)
         log.append("rows in random order")
     log.append(f"{plural(len(rows), 'row')} and {plural(len(columns), 'column')} released")
+    design, lost = _keep_design(recipe, [column.name for column in columns])
+    log += [lost] if lost else []
     telltale = _find_telltale(recipe, table, microdata, codes, blank, rows, dropped)
     log += [telltale.sentence] if telltale.sentence else []
     codebook = {
@@ -187,7 +189,7 @@ def apply_plan(
         typed=read_numbers(released) if holds_text(source) else released,
         log=tuple(log),
         codebook=codebook,
-        command=_command(recipe, codebook, path, any(found.any() for found in blank.values())),
+        command=_command(recipe, codebook, path, any(found.any() for found in blank.values()), design),
         telltale=telltale,
     )
 
@@ -348,11 +350,35 @@ def _published_categories(recipe: Recipe, j: int, stated: str | None) -> dict[st
     return entry
 
 
-def _command(recipe: Recipe, codebook: Mapping[str, Any], path: Path | None, blanked: bool) -> tuple[str, ...]:
+def _keep_design(recipe: Recipe, columns: Sequence[str]) -> tuple[list[str], str]:
+    """Return the options that say how the sample was drawn, and what is said if the release cannot say it any more."""
+    design = recipe.design
+    if not design:
+        return [], ""
+    needed = [*design.get("strata", ()), *([design["weight"]] if "weight" in design else [])]
+    changed = [key.name for key in recipe.keys if not key.unchanged or recipe.blank.get(key.name)]
+    gone = [name for name in needed if name not in columns or name in changed]
+    if gone:
+        return [], (
+            f"the release does not hold {enumerate_words(gone)} as it was, so its assessment takes it for a simple "
+            "random sample, which the plan did not"
+        )
+    words = [word for name in design.get("strata", ()) for word in ("--strata", name)]
+    for name in ("strata_sizes", "weight", "weight_classes"):
+        words += [f"--{name.replace('_', '-')}", str(design[name])] if name in design else []
+    # Sizes that were given as a dataframe are in no file.
+    words += [] if {"strata_sizes", "weight"} & set(design) else ["--strata-sizes", "SIZES.csv"]
+    return words, ""
+
+
+def _command(
+    recipe: Recipe, codebook: Mapping[str, Any], path: Path | None, blanked: bool, design: Sequence[str]
+) -> tuple[str, ...]:
     """Return the command that assesses the release; blanked: whether some of its values were."""
     missing = "model" if blanked else recipe.reading.missing
     words = ["keyhole", "assess", str(path or "FILE"), "--keys", ",".join(codebook)]
-    words += ["--population", str(recipe.population)]
+    # Strata have people of their own, which are fewer without the weights of records that are removed.
+    words += design or ["--population", str(recipe.population)]
     words += [] if path is None else ["--codebook", str(path.with_suffix(CODEBOOK))]
     words += [] if missing == "category" else ["--missing", missing]
     words += [] if recipe.reading.count is None else ["--count", recipe.reading.count]

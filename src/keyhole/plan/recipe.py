@@ -1,7 +1,7 @@
 """What a plan does to a file, and plan.yaml, in which a person reads, changes and keeps it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Recipe:
         The limits that it was made to meet.
     population : int
         Number of people in the population.
+    design : dict
+        How the sample was drawn, as options of the assessment: `strata`, `strata_sizes`, `weight`, `weight_classes`.
     """
 
     reading: Reading
@@ -67,6 +69,7 @@ class Recipe:
     remove: tuple[int, ...]
     limits: tuple[str, ...]
     population: int
+    design: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line that holds nothing of a record."""
@@ -86,6 +89,8 @@ class Recipe:
         if self.remove:
             content["remove"] = list(self.remove)
         content["population"] = self.population
+        if self.design:
+            content["design"] = dict(self.design)
         content["file"] = {
             "codes": reading.codes,
             "rows": reading.rows,
@@ -192,6 +197,7 @@ def _make_recipe(content: Mapping[str, Any], path: Path) -> Recipe:
         remove=_numbers(content.get("remove", [])),
         limits=tuple(content["limits"]),
         population=int(content["population"]),
+        design=_read_design(content.get("design", {})),
     )
 
 
@@ -214,6 +220,16 @@ def _read_key(variable: Variable, entry: Any, path: Path) -> Recoded:
     if len({name for name, _ in groups}) < len(groups):
         raise InputError(f"{path}: two categories of {variable.name} would have one name.")
     return Recoded(variable.name, tuple(groups))
+
+
+def _read_design(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the sample was drawn; YAML is read as text."""
+    found = dict(entries)
+    if "strata" in found:
+        found["strata"] = list(found["strata"])
+    if "weight_classes" in found:
+        found["weight_classes"] = int(found["weight_classes"])
+    return found
 
 
 def _numbers(rows: Sequence[Any]) -> tuple[int, ...]:

@@ -327,7 +327,7 @@ class Assessment:
             If a limit, a key or a hierarchy is not valid.
         """
         from keyhole.plan.planning import make_plan
-        from keyhole.results.restored import describe_reading
+        from keyhole.results.restored import describe_design, describe_reading
 
         posterior = self._records("plan", data)
         policies = find_policies(read_texts(policy, "policy"))
@@ -343,6 +343,7 @@ class Assessment:
             at_most,
             read_part(suppress, "suppress"),
             fit=(self.tau1, self.tau2),
+            design=describe_design(self),
         )
 
     def _records(self, method: str, data: Any) -> Posterior:

@@ -144,6 +144,18 @@ def design_of_strata(assessment: "Assessment") -> dict[str, Any]:
     return {"weight": about["columns"][0], "weight_classes": assessment.manifest["asked"]["weight_classes"]}
 
 
+def describe_design(assessment: "Assessment") -> dict[str, Any]:
+    """Return the options of the run that say how the sample was drawn, for the assessment of a release."""
+    if assessment.manifest["design"].get("strata") is None:
+        return {}
+    asked = assessment.manifest["asked"]
+    names = ("strata", "strata_sizes", "weight_classes")
+    options = {name: asked[name] for name in names if asked.get(name)} | {
+        "weight": assessment.manifest["design"]["weight"]
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def restore_strata(assessment: "Assessment", microdata: Microdata) -> Strata | None:
     """Return the strata of the run; their order follows from the records."""
     about = assessment.manifest["design"].get("strata")
