@@ -113,6 +113,9 @@ def test_bands_of_the_assessment_are_released(survey):
     found = kh.protect(survey, plan)
     assert set(found["INCOME"].unique()) == {f"{x}-{x + 1999}" for x in range(0, 10000, 2000)}
     assert found["SEX"].equals(survey["SEX"])
+    ages = survey.with_columns(YEAR=2000 - pl.col("AGE"), GROUP=pl.col("AGE") // 3)
+    plan = kh.assess(ages, "AGE,SEX", population=3000, bands={"AGE": "3y"}, quick=True, max_sweeps=60).plan("tau1=3000")
+    assert dict(apply_plan(ages, plan.recipe).telltale.tell) == {"YEAR": ("AGE",)}
 
 
 def test_merged_categories_of_the_assessment_are_released(survey, tmp_path):

@@ -159,7 +159,7 @@ def test_labels_are_merged_as_codes_are():
     ("entry", "message"),
     [
         ("1,,2", "write the categories to merge, as in 1,2"), ([], "write the categories"), (7, "write the categories"),
-        ([1, 2], "not a list"), ("18,x", "merge of 'AGE', group 1: 'x' is not a category"),
+        ([1, 2], "not a list"), ("18,x", "`merge` AGE, group 1: 'x' is not a category"),
         ("18,19|19,20", "group 2 names a category twice"), ({"25": [18, 19]}, "two categories would have one name"),
         ([range(18, 30)], "one category would be left: leave the key out instead"),
     ],

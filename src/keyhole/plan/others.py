@@ -86,7 +86,7 @@ def find_telltale(table: Table, frame: pl.DataFrame, changes: Sequence[Change], 
             identifiers.append(name)
         if seen.looks_like == "constant" or column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
             continue
-        values, numeric = _rank(column[chosen])
+        values, numeric = rank_values(column[chosen])
         told = [
             change.key for change in changes if tells(values, numeric, change.original[place], change.published[place])
         ]
@@ -95,7 +95,7 @@ def find_telltale(table: Table, frame: pl.DataFrame, changes: Sequence[Change], 
     return Telltale(tuple(identifiers), tuple(tell))
 
 
-def _rank(column: pl.Series) -> tuple[Codes, bool]:
+def rank_values(column: pl.Series) -> tuple[Codes, bool]:
     """Return the rank of each value, -1 where it is blank, and whether the ranks are those of numbers."""
     blank = is_blank(column)
     number = column

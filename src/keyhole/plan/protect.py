@@ -23,7 +23,7 @@ from keyhole.data.source import holds_text, read_table
 from keyhole.data.variables import BLANK, Microdata, Table, Variable
 from keyhole.errors import InputError, SettingsError, TelltaleWarning
 from keyhole.files import explained, refuse_existing, sync, write_text
-from keyhole.plan.others import Change, Telltale, find_telltale
+from keyhole.plan.others import Change, Telltale, find_telltale, rank_values
 from keyhole.plan.planning import Plan
 from keyhole.plan.recipe import Recipe, Recoded, load_plan
 from keyhole.words import as_flags, command_line, enumerate_words, plural
@@ -253,7 +253,10 @@ def _find_telltale(
         group = np.array([place.get(key.published.get(code, ""), -1) for code in microdata.variables[j].categories])
         # The last entry is the one that -1, an answer left to the model, finds.
         published = np.append(group, -1)[codes[:, j]].astype(np.int64)
-        if not key.unchanged:
+        if key.name in recipe.reading.bands or key.name in recipe.reading.merge:
+            # What was divided into bands or merged before the assessment is told as well by what tells the number.
+            changes.append(Change(key.name, rank_values(table.frame[key.name][rows])[0], published))
+        elif not key.unchanged:
             changes.append(Change(key.name, codes[:, j].astype(np.int64), published))
         if key.groups is not None and blank[key.name].any():
             changes.append(Change(key.name, published, np.zeros(len(rows), np.int64)))
