@@ -110,7 +110,7 @@ class Desk:
         columns = self.find_columns(path, codebook)
         data = columns.make_microdata(list(dict.fromkeys([*keys, *strata])), bands, missing, merge)
         found, texts = number_strata(data, strata, "strata")
-        people = read_sizes(sizes, found, texts, data)
+        people, _ = read_sizes(sizes, found, texts, data)
         return {"text": f"Strata of the file: {len(people):,}, with {int(people.sum()):,} people in all."}
 
     def rules(
