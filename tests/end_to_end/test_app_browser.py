@@ -240,8 +240,13 @@ def plan_and_protect(page: Any, wanted: Any, path: Path, run: Path) -> None:
     assert page.locator("#plan .steps li").count() == len(plan.steps)
     page.click("#protect")
     page.wait_for_selector("#protected:not([hidden])")
-    protected = keyhole.protect(path, plan)
+    with pytest.warns(keyhole.TelltaleWarning):
+        protected = keyhole.protect(path, plan)
     assert pl.read_csv(run / "protected.csv", infer_schema=False).equals(protected.cast(pl.String))
+    assert "ID looks like an identifier" in page.inner_text("#undoing-what")
+    page.click("#leave-out")
+    page.wait_for_selector("#undoing", state="hidden")
+    assert "ID" not in pl.read_csv(run / "protected.csv", infer_schema=False).columns
     other = page.context.new_page()
     other.goto(page.url)
     other.wait_for_selector("#protected:not([hidden])")

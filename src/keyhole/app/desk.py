@@ -255,14 +255,21 @@ class Desk:
         found = read_hierarchies(hierarchy, self.find_result(folder)._posterior.microdata.variables)
         return {"levels": {name: len(levels) for name, levels in found.items()}}
 
-    def protect(self, path: str, plan: str, out: str) -> Answer:
-        """Apply a plan to the file; return the keys that are left."""
-        from keyhole.plan.protect import protect
+    def protect(self, path: str, plan: str, out: str, drop_columns: list[str]) -> Answer:
+        """Apply a plan to the file; return the keys that are left, and the columns that may undo the plan."""
+        from keyhole.plan.protect import apply_plan, check_path, write_protected
         from keyhole.plan.recipe import load_plan
 
         recipe = load_plan(plan)
-        protect(path, recipe, out=out, overwrite=True)
-        return {"keys": [key.name for key in recipe.keys if key.groups is not None]}
+        target = check_path(Path(out), overwrite=True)
+        found = apply_plan(path, recipe, path=target, drop_columns=drop_columns)
+        write_protected(found, target)
+        return {
+            "keys": [key.name for key in recipe.keys if key.groups is not None],
+            "missing": found.missing,
+            "caution": found.telltale.caution,
+            "columns": list(found.telltale.names),
+        }
 
     def internal_report(self, folder: str, name: str) -> Answer:
         """Write the report for the owner into the result folder."""

@@ -54,6 +54,9 @@ DOWNLOADS = {
     "protected.codebook.yaml": "application/yaml",
     "protected.log.txt": "text/plain",
 }
+PROTECTED = "protected.json"
+"""Beside the protected file: what the next assessment of it needs."""
+
 RELEASE = ("drop", "merge", "remove", "subsample")
 COUNTED = ("keys", "bands", "merged", "missing")
 LARGEST_JSON = 2_000_000
@@ -529,22 +532,27 @@ async def show_plan(page: Page, request: Request) -> Response:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     # Without its head: the style of a page of its own is not allowed in another one, which has the same.
     content = text.partition("<main>")[2].rpartition("</main>")[0]
-    return JSONResponse({"html": content, "protected": run.protected.is_file()})
+    found = read_json(run.folder / PROTECTED) if run.protected.is_file() else None
+    return JSONResponse({"html": content, "protected": found is not None, "caution": (found or {}).get("caution", "")})
 
 
 async def protect(page: Page, request: Request) -> Response:
-    """Apply the plan to the file."""
+    """Apply the plan to the file, without the columns that may undo it if that is wished."""
     project, run = find_finished(page, request)
+    drop = (await read_body(request)).get("drop_columns") is True
+    known = (read_json(run.folder / PROTECTED) or {}).get("columns", [])
     plan, out = str(run.plan / "plan.yaml"), str(run.protected)
-    found = await page.children.ask(project, "protect", path=project.file, plan=plan, out=out)
-    write_text(json.dumps(found), run.folder / "protected.json")
+    found = await page.children.ask(
+        project, "protect", path=project.file, plan=plan, out=out, drop_columns=known if drop else []
+    )
+    write_text(json.dumps(found), run.folder / PROTECTED)
     return JSONResponse({})
 
 
 async def assess_protected(page: Page, request: Request) -> Response:
     """Make a project of the protected file, with the choices that still apply."""
     project, run = find_finished(page, request)
-    found = read_json(run.folder / "protected.json")
+    found = read_json(run.folder / PROTECTED)
     if found is None or not run.protected.is_file():
         raise SettingsError("Protect the file first.")
     copy = page.home.incoming / secrets.token_hex(16)
@@ -555,10 +563,11 @@ async def assess_protected(page: Page, request: Request) -> Response:
     if book.is_file():
         write_text(book.read_text(encoding="utf-8"), made.folder / CODEBOOK)
     plans = {"plan_keep", "plan_importance", "hierarchies"}
+    again = {name: found[name] for name in ("keys", "missing")}
     kept = project.choices.model_dump(exclude={"bands", "merged", "rules", "declined", *RELEASE, *plans})
     if project.sizes is not None:
         shutil.copyfile(project.sizes, made.sizes_path(project.choices.strata_sizes))
-    return JSONResponse({"project": made.change({**kept, "keys": found["keys"]}).identifier})
+    return JSONResponse({"project": made.change({**kept, **again}).identifier})
 
 
 async def write_internal(page: Page, request: Request) -> Response:

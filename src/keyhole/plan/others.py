@@ -54,8 +54,8 @@ class Telltale:
         return tuple(dict.fromkeys((*self.identifiers, *(name for name, _ in self.tell))))
 
     @property
-    def sentence(self) -> str:
-        """One line that names them, and what to do; empty if there are none."""
+    def caution(self) -> str:
+        """A sentence that names them; empty if there are none."""
         parts = [f"{name} tells the original {enumerate_words(keys)}" for name, keys in self.tell]
         if self.identifiers:
             verb = "looks like an identifier" if len(self.identifiers) == 1 else "look like identifiers"
@@ -65,11 +65,15 @@ class Telltale:
         count = (
             "a column that may undo" if len(self.names) == 1 else f"{plural(len(self.names), 'column')} that may undo"
         )
+        return f"CAUTION: the release holds {count} the plan: {'; '.join(parts)}."
+
+    @property
+    def sentence(self) -> str:
+        """The caution, and what to do."""
+        if not self.caution:
+            return ""
         leave = "leave it out" if len(self.names) == 1 else "leave them out"
-        return (
-            f"CAUTION: the release holds {count} the plan: {'; '.join(parts)}. To {leave}, use `drop_columns` "
-            f"{command_line([','.join(self.names)])}"
-        )
+        return f"{self.caution} To {leave}, use `drop_columns` {command_line([','.join(self.names)])}"
 
 
 def find_telltale(table: Table, frame: pl.DataFrame, changes: Sequence[Change], rows: NDArray[np.int64]) -> Telltale:

@@ -39,14 +39,15 @@ class Protected:
     """A released table.
 
     frame: as text where the file is text; typed: the same with numbers, for formats that have types.
-    log: what was done, in lines; codebook: the published categories of the keys that are left; command: that assesses
-    the release; telltale: columns that may undo the plan.
+    log: what was done, in lines; codebook: the published categories of the keys that are left; missing: what blanks of
+    the release are to an assessment; command: that assesses it; telltale: columns that may undo the plan.
     """
 
     frame: pl.DataFrame
     typed: pl.DataFrame
     log: tuple[str, ...]
     codebook: Mapping[str, Any]
+    missing: str
     command: tuple[str, ...]
     telltale: Telltale
 
@@ -184,12 +185,14 @@ def apply_plan(
         for j, variable in enumerate(microdata.variables)
         if recipe.keys[j].groups is not None
     }
+    missing = "model" if any(found.any() for found in blank.values()) else recipe.reading.missing
     return Protected(
         frame=released,
         typed=read_numbers(released) if holds_text(source) else released,
         log=tuple(log),
         codebook=codebook,
-        command=_command(recipe, codebook, path, any(found.any() for found in blank.values()), design),
+        missing=missing,
+        command=_command(recipe, codebook, path, missing, design),
         telltale=telltale,
     )
 
@@ -375,10 +378,9 @@ def _keep_design(recipe: Recipe, columns: Sequence[str]) -> tuple[list[str], str
 
 
 def _command(
-    recipe: Recipe, codebook: Mapping[str, Any], path: Path | None, blanked: bool, design: Sequence[str]
+    recipe: Recipe, codebook: Mapping[str, Any], path: Path | None, missing: str, design: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the command that assesses the release; blanked: whether some of its values were."""
-    missing = "model" if blanked else recipe.reading.missing
+    """Return the command that assesses the release; missing: what its blanks are."""
     words = ["keyhole", "assess", str(path or "FILE"), "--keys", ",".join(codebook)]
     # Strata have people of their own, which are fewer without the weights of records that are removed.
     words += design or ["--population", str(recipe.population)]

@@ -195,6 +195,8 @@ async function showPlan() {
   for (const place of find("plan").querySelectorAll(".scroll")) place.tabIndex = 0;
   find("plan-next").hidden = !found.html;
   find("protected").hidden = !found.protected;
+  find("undoing").hidden = !found.caution;
+  find("undoing-what").textContent = found.caution;
 }
 
 /** Do something that takes a while, with a word about it. */
@@ -231,6 +233,10 @@ if (find("help")) {
   });
   find("protect").addEventListener("click", () => wait(find("protect"), "protect-state", "Protecting ...", async () => {
     await ask("protect");
+    await showPlan();
+  }));
+  find("leave-out").addEventListener("click", () => wait(find("leave-out"), "protect-state", "Protecting ...", async () => {
+    await ask("protect", { drop_columns: true });
     await showPlan();
   }));
   find("assess-protected").addEventListener("click", () => wait(find("assess-protected"), "protect-state", "", async () => {
