@@ -160,7 +160,8 @@ def assess(
         Also fit half of the records and compare what it predicts with the whole file, in a quarter of the time limit
         more.
     quick
-        Stop after the quick answer of the model `classes`, which comes first with the model `hdp`.
+        Stop after the quick answer of the model `classes`, which comes first with the model `hdp`, and ends when it is
+        usable. ``model="classes"`` runs to its verdict.
     allow_identifier
         Keys to use although nearly every record has a value of its own.
     query
@@ -274,7 +275,7 @@ def assess(
                 strata=several,
             )
         except Stopped as stopped:
-            stopped.in_memory = kept is None and MEMORY.run is not None
+            stopped.in_memory = kept is None and MEMORY.holds_run
             raise
         trace, diagnosis, risk = answer.trace, answer.diagnosis, answer.risk
         names = [variable.name for variable in microdata.variables]

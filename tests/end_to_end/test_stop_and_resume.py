@@ -41,15 +41,15 @@ def call(*arguments: str) -> int:
     return stopped.value.code
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start an endless run in a process of its own, and wait for its first checkpoint."""
+def start(folder: Path, *arguments: str, first: str = "*/head.json") -> subprocess.Popen[str]:
+    """Start an endless run in a process of its own, and wait for its first checkpoint, or that of its quick answer."""
     running = subprocess.Popen(
         [COMMAND, *ENDLESS, "--out", str(folder), *arguments],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     for _ in range(600):
         time.sleep(0.1)
-        if any((folder / "checkpoint").glob("*/head.json")):
+        if any((folder / "checkpoint").glob(first)):
             return running
         assert running.poll() is None, running.communicate()
     running.kill()
@@ -98,6 +98,22 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(data, capsys, whole, 
     if number == signal.SIGINT:
         assert call(*WHOLE, "--out", "r", "--resume") == 3
         assert {name: (data / "r" / name).read_bytes() for name in whole} == whole
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stop_in_the_quick_answer_loses_nothing_either(data, whole, number):
+    running = start(data / "r", "--time-limit", "20s", first="quick/*/head.json")
+    running.send_signal(number)
+    told = end(running)
+    assert not any((data / "r" / "checkpoint").glob("*/head.json")), "the quick answer must not have ended"
+    if number == signal.SIGTERM:
+        assert running.returncode == 130, told
+        assert told.strip().splitlines()[-1] == (
+            "keyhole: stopped; the work is kept. The same command with --resume continues it."
+        )
+        assert [path.name for path in (data / "r").iterdir()] == ["checkpoint"]
+    assert call(*WHOLE, "--out", "r", "--resume") == 3
+    assert {name: (data / "r" / name).read_bytes() for name in whole} == whole
 
 
 def test_kill_nine_is_survived(data, whole):

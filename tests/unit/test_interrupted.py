@@ -8,7 +8,7 @@ from keyhole.sampling.saved_run import MEMORY
 from tests.unit.test_checkpoint import StopAfter
 
 FRAME = pl.DataFrame({"A": [x % 13 for x in range(60)], "B": [x % 3 for x in range(60)]})
-# `mixed` has no quick answer before it, which is not kept.
+# `mixed` has no quick answer before it; test_quick_answer.py has those.
 CALL = {
     "source": FRAME, "keys": "A,B", "population": 900, "model": "mixed", "profiles": 3, "chains": 2,
     "max_sweeps": 3_000, "target_ess": 100_000,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         InputBlock,
         ModelBlock,
         QuickBlock,
-        SettingsBlock,
         Summary,
         ZerosBlock,
     )
@@ -227,7 +226,7 @@ def rows(summary: "Summary", folder: Path | None) -> list[tuple[str, str]]:
         ("Assumed", f"{summary.design.assumes}; {_blank(source)}"),
         ("Model", _model(summary.model)),
         *([("Quick answer", _quick(summary.quick))] if summary.quick is not None and not summary.model.why else []),
-        ("Stopping", _stopping(summary.settings)),
+        ("Stopping", _stopping(summary)),
         ("Convergence", summary.convergence.message),
         *[(title, summary[name]["message"]) for name, title in CHECKS.items() if summary[name] is not None],
         ("Time", f"{seconds['total']:.1f} s, of which compiling {seconds['compile']:.1f} s"),
@@ -382,9 +381,13 @@ def _undecided(source: "InputBlock") -> list[str]:
     ]
 
 
-def _stopping(settings: "SettingsBlock") -> str:
+def _stopping(summary: "Summary") -> str:
+    from keyhole.risk.quick import ASKED
+
+    settings = summary.settings
+    known = f"the answer is known ({settings.target_ess} effective draws)"
     limits = [
-        f"the answer is known ({settings.target_ess} effective draws)",
+        "the quick answer is usable, or its limit of sweeps is reached," if summary.model.why == ASKED else known,
         f"{settings.time_limit:.0f} s",
         *([] if settings.max_sweeps is None else [f"{settings.max_sweeps:,} sweeps"]),
     ]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Grade = Literal["converged", "usable", "not converged"]
 Reason = Literal["certain", "agree", "one chain", "few draws", "moving", "apart", "disagree"]
-Remedy = Literal["none", "chains", "time", "sweeps", "model"]
+Remedy = Literal["none", "chains", "time", "sweeps", "model", "quick"]
 FitVerdict = Literal["fits", "fits except", "does not fit"]
 
 SHOWN = 3
@@ -234,6 +234,11 @@ def describe_remedy(verdict: Verdict) -> str:
             return "Use `chains` 4."
         case "sweeps":
             return "Allow more sweeps with `max_sweeps`, or omit that limit."
+        case "quick":
+            return (
+                "This is the quick answer: leave out `quick` for that of the full model, or use `model` classes, "
+                "which runs to its verdict."
+            )
         case "model":
             return (
                 "Use more chains (`chains` 8) and more time (`time_limit`), or fewer or coarser keys, or state "

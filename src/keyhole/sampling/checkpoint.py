@@ -4,6 +4,7 @@
     checkpoint/a/state-N.npz    states of the chains when checkpoint N was written
     checkpoint/a/draws-M.npz    draws that were new when checkpoint M was written; appended, never rewritten
     checkpoint/b/...            the same, one checkpoint older or newer
+    checkpoint/quick/...        the same of the quick answer, which comes before the model's own
 
 A file is written next to its destination, synced and renamed; the head comes last. No pickle: plain arrays and JSON.
 """
@@ -30,6 +31,9 @@ from keyhole.files import is_own, locked, open_without_links, replace_file, sync
 
 SIDES = ("a", "b")
 HEAD, NEW = "head.json", ".new-"
+QUICK = "quick"
+"""The folder of the quick answer's checkpoints, within those of its run."""
+
 OURS = re.compile(r"head\.json|(?:state|draws)-[0-9]{1,12}\.npz|\.new-[a-z0-9_]{8}")
 """Names of the files of a generation; no other file is ever deleted."""
 Arrays = dict[str, NDArray[Any]]
@@ -109,7 +113,12 @@ def write_generation(
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether the folder holds a checkpoint, be it damaged."""
+    """Whether the folder holds a checkpoint of a run or of its quick answer, be it damaged."""
+    return holds_generation(folder) or holds_generation(folder / QUICK)
+
+
+def holds_generation(folder: Path) -> bool:
+    """Whether a generation is in the folder itself, be it damaged."""
     return any(os.path.lexists(folder / side / HEAD) for side in SIDES)
 
 
@@ -166,13 +175,22 @@ def _remove_ours(place: Path, wanted: Collection[str] = ()) -> None:
             path.unlink()
 
 
+def remove_generations(folder: Path) -> None:
+    """Delete both generations; the folder too if it is that of a quick answer."""
+    for side in SIDES:
+        remove_generation(folder, side)
+    if folder.name == QUICK:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
 def remove_checkpoint(folder: Path) -> None:
-    """Delete both generations and the folder, unless a run holds it."""
+    """Delete all generations and the folder, unless a run holds it."""
     if folder.is_dir():
         with contextlib.suppress(OSError, OutputError):
             with locked(folder, "checkpoint"):
-                for side in SIDES:
-                    remove_generation(folder, side)
+                remove_generations(folder)
+                remove_generations(folder / QUICK)
             folder.rmdir()
 
 

@@ -24,12 +24,13 @@ from keyhole.sampling.evaluation import count_profiles
 from keyhole.sampling.precompile import precompile
 from keyhole.sampling.preflight import check_memory, describe_estimate, time_draw
 from keyhole.sampling.problem import Problem, make_problem
-from keyhole.sampling.saved_run import Checkpointer, Memory, Resumed, fingerprint, make_checkpointer
+from keyhole.sampling.saved_run import Checkpointer, Memory, Place, Resumed, fingerprint, make_checkpointer
 from keyhole.sampling.start import LARGE_STARTS, STARTS, count_start_sweeps
 from keyhole.sampling.trace import (
     KEPT_DRAWS,
     ChainHistory,
     Event,
+    Forecast,
     Notice,
     OnProgress,
     Progress,
@@ -171,7 +172,7 @@ def run_chains(
     on_progress: OnProgress | None = None,
     *,
     executor: Executor | None = None,
-    checkpoint: Path | Memory | None = None,
+    checkpoint: Place | Path | Memory | None = None,
     resume: bool = False,
     enough: Enough = may_stop,
     strata: Strata | None = None,
@@ -189,7 +190,9 @@ def run_chains(
     seconds = time_draw(problem, settings, start.chains[-1].position)
     profiles = float(np.mean([count_profiles(chain.position.state) for chain in start.chains]))
     estimate = describe_estimate(problem, settings, seconds, count_wanted(start.round), FEWEST, profiles)
-    report(Notice(f"{_introduce(resumed, resume)}{estimate}"))
+    if resume:
+        report(Notice(_introduce(resumed)))
+    report(Forecast(estimate))
     run = Run(problem, settings, start.chains, Clock(settings.time_limit), report, checkpointer)
     run.round, run.before, run.enough = start.round, start.seconds, enough
     run.first_sweeps = [chain.sweeps(problem) for chain in run.chains]
@@ -246,7 +249,7 @@ def run_rounds(run: Run, workers: Workers) -> Trace:
         for future in run.pending:
             future.cancel()
     run.clock.stopped.set()
-    if trace.stopped != "gates" and run.checkpointer is not None:
+    if run.checkpointer is not None and (trace.stopped != "gates" or run.checkpointer.keeps_finished):
         with shielded():
             save(run)
     return trace
@@ -336,9 +339,9 @@ def collect(
     )
 
 
-def _introduce(resumed: Resumed | None, wanted: bool) -> str:
+def _introduce(resumed: Resumed | None) -> str:
     """Return a sentence on where a resumed run continues."""
-    if resumed is not None:
-        draws = min(chain.draws for chain in resumed.chains)
-        return f"Going on from a checkpoint: {draws:,} draws of each chain in {resumed.seconds:.0f} s. "
-    return "Nothing to resume: starting from the beginning. " if wanted else ""
+    if resumed is None:
+        return "Nothing to resume: starting from the beginning."
+    draws = min(chain.draws for chain in resumed.chains)
+    return f"Going on from a checkpoint: {draws:,} draws of each chain in {resumed.seconds:.0f} s."

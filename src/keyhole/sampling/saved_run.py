@@ -28,6 +28,7 @@ from keyhole.sampling.checkpoint import (
     newest_number,
     read_newest,
     remove_generation,
+    remove_generations,
     write_generation,
 )
 from keyhole.sampling.classes import ClassState, are_visited
@@ -318,8 +319,17 @@ Report = Callable[[Notice], None]
 class Checkpointer:
     """Writes and reads the checkpoints of one run, in its own folder."""
 
-    def __init__(self, folder: Path, problem: Problem, settings: Settings, report: Report) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        problem: Problem,
+        settings: Settings,
+        report: Report,
+        stale: Path | None = None,
+        keeps_finished: bool = False,
+    ) -> None:
         self.folder, self.problem, self.settings, self.report = folder, problem, settings, report
+        self.stale, self.keeps_finished = stale, keeps_finished
         self.interval = min(LONGEST_INTERVAL, SHARE_OF_RUN * settings.time_limit)
         self.problem_hash = fingerprint(problem)
         self.number = newest_number(folder)
@@ -374,23 +384,52 @@ class Checkpointer:
         if self.fresh:
             # The other generation is older and belongs to an earlier run.
             remove_generation(self.folder, self.next_side)
+            if self.stale is not None:
+                remove_generations(self.stale)
             self.fresh = False
         return True
 
 
 class Memory:
-    """The last run of this process that was interrupted and has no folder: a dictionary of SavedRun, and its chains."""
+    """The last run of this process that was interrupted and has no folder: a dictionary of SavedRun, and its chains.
 
-    def __init__(self) -> None:
+    quick: the same of a run that was interrupted in its quick answer.
+    """
+
+    def __init__(self, quick: "Memory | None" = None) -> None:
         self.run: dict[str, Any] | None = None
         self.chains: list[ChainHistory] = []
+        self.quick = quick
 
-    def clear(self) -> None:
-        """Forget the run."""
+    @property
+    def holds_run(self) -> bool:
+        """Whether there is a run to continue."""
+        return self.run is not None or (self.quick is not None and self.quick.holds_run)
+
+    def forget(self) -> None:
+        """Forget the run, but not that of the quick answer."""
         self.run, self.chains = None, []
 
+    def clear(self) -> None:
+        """Forget all."""
+        self.forget()
+        if self.quick is not None:
+            self.quick.clear()
 
-MEMORY = Memory()
+
+MEMORY = Memory(quick=Memory())
+
+
+class Place(NamedTuple):
+    """Where a run is kept, on disk or in memory.
+
+    stale: a folder whose checkpoint, of an earlier run, goes with the first of this one; keeps_finished: whether a run
+    that has met its gates is kept too, because another one follows.
+    """
+
+    folder: Path | Memory
+    stale: Path | None = None
+    keeps_finished: bool = False
 
 
 class MemoryCheckpointer(Checkpointer):
@@ -400,6 +439,8 @@ class MemoryCheckpointer(Checkpointer):
         self.memory, self.problem, self.settings = memory, problem, settings
         self.problem_hash = fingerprint(problem)
         self.fresh, self.seconds = True, 0.0
+        # Chains in memory are large, and a quick answer that is complete is soon made again.
+        self.keeps_finished = False
 
     def resume(self) -> Resumed | None:
         """Return the run in memory, which continues here, or None if there is none."""
@@ -407,7 +448,7 @@ class MemoryCheckpointer(Checkpointer):
             return None
         saved, chains = SavedRun.model_validate(self.memory.run), self.memory.chains
         _refuse_others(saved, None, self.problem, self.settings)
-        self.memory.clear()
+        self.memory.forget()
         return Resumed(chains, saved.round, saved.seconds)
 
     @property
@@ -431,13 +472,28 @@ def refuse_unfinished(folder: Path, allowed: bool) -> None:
         raise OutputError(f"{folder} holds a run that can be continued: use `resume`, or replace it with `overwrite`.")
 
 
+def is_intact(place: Place | None) -> bool:
+    """Whether this place holds a checkpoint that can be read."""
+    if place is None:
+        return False
+    if isinstance(place.folder, Memory):
+        return place.folder.run is not None
+    try:
+        return read_newest(place.folder) is not None
+    except OutputError:
+        return False
+
+
 def make_checkpointer(
-    folder: Path | Memory | None, problem: Problem, settings: Settings, report: Report
+    place: Place | Path | Memory | None, problem: Problem, settings: Settings, report: Report
 ) -> Checkpointer | None:
     """Return what keeps the run in this folder, which the caller holds, or in memory."""
+    if place is None:
+        return None
+    folder, stale, keeps_finished = place if isinstance(place, Place) else Place(place)
     if isinstance(folder, Memory):
         return MemoryCheckpointer(folder, problem, settings)
-    return None if folder is None else Checkpointer(folder, problem, settings, report)
+    return Checkpointer(folder, problem, settings, report, stale, keeps_finished)
 
 
 @contextmanager

@@ -26,6 +26,10 @@ class Notice:
         return self.message
 
 
+class Forecast(Notice):
+    """What a run is likely to need, said before it."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """Progress of a run: one event after every block of every chain.
