@@ -139,7 +139,7 @@ def assess(
         them, `weight`, or `strata` with their sizes. Of records that are left out the population counts the people too:
         it is multiplied by the share of those used.
     codebook
-        Path, or mapping from keys to the categories that exist, in order.
+        Path (YAML, JSON, or a DDI Codebook), or mapping from keys to the categories that exist, in order.
     zeros
         Combinations that cannot exist: path of a table or YAML file, its content as a mapping, or a list of expressions
         such as ``"AGE <= 15 and MARITAL == married"``.
@@ -171,7 +171,7 @@ def assess(
     bands
         For numeric keys, limits or the width of bands, as in ``{"AGE": "5y"}``.
     user_missing
-        Whether codes that SPSS, Stata or SAS files declare missing are categories ("keep") or blank.
+        Whether codes that SPSS, Stata or SAS files or a DDI Codebook declare missing are categories ("keep") or blank.
     na
         Texts that mean missing in the keys, in place of NA, N/A, NaN, NULL and a point; the empty text always does. A
         category of the codebook never does.

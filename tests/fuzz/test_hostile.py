@@ -228,6 +228,64 @@ def test_configs(place, count):
     run(check, count)
 
 
+DDI = """<?xml version="1.0"?><codeBook xmlns="ddi:codebook:2_5"><dataDscr>
+<var name="A" nature="ordinal"><labl>First</labl><catgry><catValu>1</catValu><labl>one</labl></catgry>
+<catgry missing="Y"><catValu>9</catValu><labl>not <b>stated</b></labl></catgry></var>
+<var name="B"><catgry><catValu>x</catValu></catgry></var></dataDscr></codeBook>"""
+BOMB = "".join(f'<!ENTITY e{x} "{f"&e{x - 1};" * 10 if x else "lol"}">' for x in range(10))
+
+
+def test_corpus_of_ddi(place):
+    """Bombs, files within files and broken XML are one line, soon; nothing of the data or of another file is shown."""
+    source = place / "x.csv"
+    source.write_text(f"A,B\n1,{CANARY}\n9,x\n1,x\n")
+    (place / "secret").write_text(CANARY)
+    deep = "<a>" * 200_000
+    corpus = {
+        "bomb": f"<?xml version='1.0'?><!DOCTYPE c [{BOMB}]><c><var name='A'>&e9;</var></c>",
+        "file": f"<!DOCTYPE c [<!ENTITY x SYSTEM 'file://{place / 'secret'}'>]><c><var name='A'>&x;</var></c>",
+        "parameter": f"<!DOCTYPE c [<!ENTITY % x SYSTEM 'file://{place / 'secret'}'>%x;]><c/>",
+        "deep": deep,
+        "deep in a variable": f"<c><var name='A'>{deep}",
+        "cut": DDI[:-40],
+        "no variable": "<codeBook/>",
+        "no name": DDI.replace('name="A"', ""),
+        "twice": DDI.replace('name="B"', 'name="A"'),
+        "category twice": DDI.replace("<catValu>9", "<catValu>1"),
+        "encoding": DDI.replace("?>", " encoding='klingon'?>", 1),
+        "utf-16": DDI.replace("?>", " encoding='utf-16'?>", 1),
+        "html": f"<html><body>{CANARY}</body>",
+        "empty": "",
+        "no xml": f"A: [{CANARY}]",
+        "wide": "<c>" + "<var name='A'/>" * 200_000 + "</c>",
+    }
+    for name, text in corpus.items():
+        (place / "x.xml").write_text(text, encoding="utf-16" if name == "utf-16" else "utf-8")
+        found = judge(lambda: read_codebook(place / "x.xml"))
+        assert (found is None) == (name != "utf-16"), name
+        judge(lambda: read_microdata(source, "A,B", place / "x.xml"))
+
+
+@pytest.mark.parametrize("count", cases(150))
+def test_damaged_ddi(place, count):
+    source = place / "x.csv"
+    source.write_text(f"A,B\n1,{CANARY}\n9,x\n1,x\n")
+
+    @given(seeds)
+    def check(seed):
+        pick = random.Random(seed)
+        damaged = bytearray(DDI.encode())
+        for _ in range(pick.randint(1, 4)):
+            spot = pick.randrange(len(damaged))
+            damaged[spot : spot + pick.randint(0, 20)] = bytes(
+                pick.choice(b"<>&;'\"/!\x00\xff aA19=") for _ in range(2)
+            )
+        (place / "x.xml").write_bytes(damaged)
+        judge(lambda: read_microdata(source, "A,B", place / "x.xml"))
+
+    run(check, count)
+
+
 @pytest.mark.parametrize("count", cases(20))
 def test_databases(place, count):
     source = write(pl.DataFrame({"A": [1, 2, 1], "B": [CANARY, "x", "x"]}), place, "db")

@@ -1,7 +1,7 @@
 """Read files, databases and dataframes into Microdata, and encode Microdata as integers for the sampler."""
 
 from keyhole.data.cells import CellCounts, count_cells, count_records, encode, find_cells
-from keyhole.data.codebook import read_codebook
+from keyhole.data.codebook import read_codebook, settle_missing
 from keyhole.data.columns import SourceOptions
 from keyhole.data.inspection import Inspected, Inspection, inspect
 from keyhole.data.microdata import read_microdata
@@ -22,4 +22,5 @@ __all__ = [
     "inspect",
     "read_codebook",
     "read_microdata",
+    "settle_missing",
 ]

@@ -2,7 +2,7 @@
 
 YAML or JSON, `{AGE: [1, 2]}` or `{AGE: {1: "0-13", 2: "14-15"}}`; with codes that mean missing, and whether the
 categories are ordered, `{AGE: {categories: [1, 2], missing: [-9], ordered: true}}`. Codes are read as text: `no` is
-"no", not a boolean.
+"no", not a boolean. Or XML: the value labels of a DDI Codebook, which are used as those of an SPSS file.
 """
 
 import difflib
@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
+from keyhole.data.ddi import MOST_BYTES, looks_like_xml, read_ddi
 from keyhole.data.variables import Variable
 from keyhole.errors import CodebookError
 from keyhole.files import NUMBER
@@ -54,7 +55,11 @@ def read_codebook(source: str | Path | Mapping[str, Any] | None) -> dict[str, Va
         return _variables(source, "codebook")
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if looks_like_xml(content) or path.suffix.lower() == ".xml":
+            return _read_labels(content, str(path))
+        text = content.decode("utf-8-sig")
         if path.suffix.lower() == ".json":
             book = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_mapping)
         else:
@@ -74,6 +79,42 @@ def read_codebook(source: str | Path | Mapping[str, Any] | None) -> dict[str, Va
         raise CodebookError(f"{path}{line} is not YAML ({error.problem}): correct it.") from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError):
         raise CodebookError(f"{path} is not YAML or JSON in UTF-8: save it as UTF-8 text.") from None
+
+
+def settle_missing(book: Mapping[str, Variable], user_missing: Literal["keep", "blank"]) -> dict[str, Variable]:
+    """Return the codebook with codes declared missing as categories, or as texts that mean missing."""
+    return dict(book) if user_missing == "keep" else {name: _blank_missing(found) for name, found in book.items()}
+
+
+def _blank_missing(variable: Variable) -> Variable:
+    """Move codes declared missing from the categories to the texts that mean missing."""
+    gone = set(variable.user_missing)
+    labels = variable.labels or variable.categories
+    kept = [(code, label) for code, label in zip(variable.categories, labels, strict=True) if code not in gone]
+    return replace(
+        variable,
+        categories=tuple(code for code, _ in kept),
+        labels=None if variable.labels is None else tuple(label for _, label in kept),
+        missing=(*variable.missing, *variable.user_missing),
+        user_missing=(),
+    )
+
+
+def _read_labels(content: bytes, where: str) -> dict[str, Variable]:
+    """Return the variables of a DDI Codebook: like value labels of a file, they may leave out codes that occur."""
+    book = {}
+    for found in read_ddi(content, where):
+        codes = _codes(found.name, [code for code, _ in found.categories], where)
+        renamed = dict(zip((code for code, _ in found.categories), codes, strict=True))
+        book[found.name] = Variable(
+            found.name,
+            codes,
+            tuple(label for _, label in found.categories),
+            marked=True if found.ordinal else None,
+            partial=True,
+            user_missing=tuple(renamed[code] for code in found.missing),
+        )
+    return book
 
 
 def _variables(book: Any, where: str) -> dict[str, Variable]:

@@ -23,7 +23,7 @@ from keyhole.data.categories import (
     looks_identifying,
     value_texts,
 )
-from keyhole.data.codebook import find_strangers, read_codebook
+from keyhole.data.codebook import find_strangers, read_codebook, settle_missing
 from keyhole.data.columns import SourceOptions, is_name
 from keyhole.data.database import is_url
 from keyhole.data.decimals import write_points
@@ -163,7 +163,7 @@ def inspect(
     """
     options = SourceOptions(query, user_missing=user_missing, na=na)
     options.check(())
-    book = read_codebook(codebook)
+    book = settle_missing(read_codebook(codebook), user_missing)
     found: list[Inspected] = []
     rows, named = 0, True
     unnamed: tuple[int, ...] = ()

@@ -22,7 +22,7 @@ from keyhole.data.categories import (
     value_texts,
 )
 from keyhole.data.cells import find_cells
-from keyhole.data.codebook import find_strangers, read_codebook
+from keyhole.data.codebook import find_strangers, read_codebook, settle_missing
 from keyhole.data.columns import SourceOptions, check_keys
 from keyhole.data.decimals import write_points
 from keyhole.data.design import check_extra_columns, name_extra_columns
@@ -66,7 +66,7 @@ def read_microdata(
     options = options or SourceOptions()
     options.check(names)
     bands = read_bands(options.bands)
-    book = read_codebook(codebook)
+    book = settle_missing(read_codebook(codebook), options.user_missing)
     # Keys and other columns are read together, since a query without ORDER BY may return another order next time.
     further = [name for name in strata if name not in names]
     own = [name for name in strata if name in names]
@@ -171,13 +171,26 @@ def encode_key(
     column: the key without what means missing; rows: the input row of each value, from 0.
     """
     name = column.name
-    categories, labels = book.get(name), table.labels.get(name)
+    categories, labels = choose_labels(name, table, book)
     if bands is not None:
-        column, categories = band_column(column, table, categories, bands, rows)
+        column, categories = band_column(column, table, book.get(name), bands, rows)
         labels = None
     variable, codes = encode_column(column, categories, labels, table.where, rows, records, insist, missing == "model")
     marked = mark_order(name, book, table, bands is not None)
-    return note_order(variable, table.user_missing.get(name, ()), marked, listed=name in book), codes
+    return note_order(variable, list_declared(name, table, book.get(name)), marked, listed=name in book), codes
+
+
+def choose_labels(name: str, table: Table, book: Mapping[str, Variable]) -> tuple[Variable | None, Variable | None]:
+    """Return the codebook's categories of a key, if it lists all of them, and its labels, of codebook or file."""
+    found = book.get(name)
+    if found is None or not found.partial:
+        return found, table.labels.get(name)
+    return None, found if found.categories else None
+
+
+def list_declared(name: str, table: Table, book: Variable | None) -> frozenset[str]:
+    """Return the codes that codebook or file declare missing and that are categories all the same."""
+    return table.user_missing.get(name, frozenset()).union(() if book is None else book.user_missing)
 
 
 def code_all_rows(column: pl.Series, rows: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.int32]:
@@ -226,9 +239,10 @@ def band_column(
 ) -> tuple[pl.Series, Variable]:
     """Return a key in bands, and the bands as its categories; codes declared missing stay separate categories."""
     name = column.name
-    labels = table.labels.get(name)
+    declared = list_declared(name, table, book)
+    book, labels = choose_labels(name, table, {} if book is None else {name: book})
     label = {} if labels is None or labels.labels is None else dict(zip(labels.categories, labels.labels, strict=True))
-    special = {code: label.get(code) or code for code in table.user_missing.get(name, ())}
+    special = {code: label.get(code) or code for code in declared}
     column, banded = cut(column, bands, special, table.where, rows)
     if book is not None and set(banded.categories) - set(book.categories):
         raise CodebookError(f"the codebook lists '{name}' as it is before `bands`: list its bands there, or remove it.")

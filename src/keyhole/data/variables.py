@@ -32,6 +32,8 @@ class Variable:
     declared: whether the categories come from a codebook rather than from the records.
     missing: texts that the codebook declares to mean missing.
     marked: whether the codebook or the file says that the categories are ordered; None if it says nothing.
+    partial: whether codes may occur that the codebook does not list, as with labels of a file; user_missing: categories
+    that it declares missing, such as "not stated".
     orderable: the first of the categories that have an order and the one after the last; (0, 0) if they have none.
     ordered: whether it is taken as ordered.
     """
@@ -42,6 +44,8 @@ class Variable:
     declared: bool = field(default=False, compare=False)
     missing: tuple[str, ...] = field(default=(), compare=False)
     marked: bool | None = field(default=None, compare=False)
+    partial: bool = field(default=False, compare=False)
+    user_missing: tuple[str, ...] = field(default=(), compare=False)
     orderable: tuple[int, int] = field(default=(0, 0), compare=False)
     ordered: bool = field(default=False, compare=False)
 

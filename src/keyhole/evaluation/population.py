@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from keyhole.data import Variable, read_codebook
+from keyhole.data import Variable, read_codebook, settle_missing
 from keyhole.data.bands import read_bands
 from keyhole.data.categories import encode_column, is_blank, read_counts
 from keyhole.data.columns import SourceOptions, check_keys, find_columns
@@ -80,8 +80,8 @@ def open_population(
     """
     own = check_keys(keys)
     names = (*own, *(name for name in strata if name not in own))
-    book = read_codebook(codebook)
     reading = reading or SourceOptions()
+    book = settle_missing(read_codebook(codebook), reading.user_missing)
     reading.check(own)
     where = str(source) if reading.query is None else "the query"
     plain = not (reading.query or reading.bands or reading.count or drop)
@@ -177,7 +177,8 @@ def count_people(population: Population, frame: pl.DataFrame) -> NDArray[np.int6
 
 
 def _encode(column: pl.Series, book: Variable | None, where: str) -> tuple[Variable, NDArray[np.int32]]:
-    return encode_column(column, book, None, where, np.arange(len(column)), len(column), allow_identifier=True)
+    strict, labels = (None, book) if book is not None and book.partial else (book, None)
+    return encode_column(column, strict, labels, where, np.arange(len(column)), len(column), allow_identifier=True)
 
 
 def _encode_column(frame: pl.LazyFrame, name: str, book: Variable | None, where: str) -> tuple[pl.LazyFrame, Variable]:
