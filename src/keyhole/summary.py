@@ -3,15 +3,16 @@
 A field of a block that is declared with a default is absent where it does not apply.
 """
 
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from keyhole._version import __version__
 from keyhole.classical import make_sample
@@ -114,7 +115,7 @@ class InputBlock(ReadableModel):
     population: int
     population_given: int | None = None
     sample_uniques: int
-    distinct_cells: int
+    distinct_cells: int | None
     missing: Literal["category", "drop", "model"]
     missing_answers: int = 0
     records_with_missing: int = 0
@@ -249,6 +250,67 @@ class Summary(ReadableModel):
     households: Households | None
     comparators: list[Comparator] | None
     cautions: list[str] = Field(default_factory=list)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return what this or an earlier version wrote; ValueError if it is not that."""
+        content = complete(json.loads(text))
+        try:
+            return cls.model_validate_json(json.dumps(content), strict=True)
+        except ValidationError as error:
+            found = error.errors(include_input=False, include_url=False)
+            incomplete = {str(item["loc"][0]) for item in found if item["type"] in ("missing", "missing_argument")}
+            if len(incomplete) == 0 or not incomplete <= NOT_NEEDED.keys() or not incomplete <= content.keys():
+                raise
+        content |= {name: NOT_NEEDED[name] for name in incomplete}
+        return cls.model_validate_json(json.dumps(content), strict=True)
+
+
+NOT_NEEDED: Mapping[str, Any] = {
+    "all_records": None,
+    "policies": [],
+    "quick": None,
+    "fit": None,
+    "self_check": None,
+    "attribution": {"draws": 0, "variables": []},
+    "helps": [],
+    "thresholds": [],
+    "weights": None,
+    "households": None,
+    "comparators": None,
+}
+"""Blocks that a result can be read without: if an earlier version wrote none, or one with less, they are like this."""
+
+ADDED: Mapping[str, Mapping[str, Any]] = {
+    "input": {
+        "distinct_cells": None,
+        "ignored_keys": [],
+        "count": None,
+        "bands": {},
+        "user_missing": "keep",
+        "dropped": 0,
+    },
+    "design": {"sizes": None, "columns": [], "fractions": None, "cv_within": None},
+    "zeros": {"left_out": 0, "words": [], "words_declared": []},
+    "convergence": {"groups": [], "disagree": False, "envelope": None, "stacking": None, "gates": []},
+}
+"""Fields of the other blocks that earlier versions did not write, and what they are then."""
+
+
+def complete(content: Any) -> dict[str, Any]:
+    """Return the content of a summary.json with the fields that earlier versions did not write."""
+    if not isinstance(content, dict):
+        raise ValueError("not a summary")
+    found = {name: value for name, value in NOT_NEEDED.items() if Summary.model_fields[name].is_required()} | content
+    for name, fields_added in ADDED.items():
+        if isinstance(found.get(name), dict):
+            found[name] = {**fields_added, **found[name]}
+    if isinstance(found.get("zeros"), dict) and "words_declared" not in content["zeros"]:
+        found["zeros"]["words_declared"] = [False] * len(found["zeros"]["words"])
+    if isinstance(found.get("convergence"), dict) and "grade" not in found["convergence"]:
+        grade = "converged" if found["convergence"].get("converged") is True else "not converged"
+        found["convergence"]["grade"] = grade
+    return found
 
 
 @dataclass(frozen=True)

@@ -154,3 +154,112 @@ def test_a_foreign_summary_is_one_line(results, tmp_path):
         with pytest.raises(OutputError, match="is damaged: run the assessment again") as caught:
             keyhole.load(tmp_path / "r")
         assert "\n" not in str(caught.value)
+
+
+# Results of earlier versions.
+
+ADDED_LATER = [
+    *("design", "all_records", "policies", "quick", "fit", "self_check", "attribution", "helps", "thresholds"),
+    *("weights", "households", "comparators", "cautions"),
+    *("input.distinct_cells", "input.ignored_keys", "input.ordered", "input.count", "input.bands"),
+    *("input.user_missing", "input.na", "input.dropped", "input.observed_keys", "input.spelling"),
+    *("design.sizes", "design.columns", "design.fractions", "design.cv_within"),
+    *("zeros.left_out", "zeros.words", "zeros.words_declared", "model.why", "model.estimator_error"),
+    *("tau1.pooled", "tau1.mcse", "tau1.bins", "settings.ordered", "settings.target_ess"),
+    *("convergence.grade", "convergence.groups", "convergence.disagree", "convergence.envelope"),
+    *("convergence.stacking", "convergence.gates", "convergence.start_sweeps", "convergence.warm_up"),
+    *("convergence.spacing", "convergence.starts", "convergence.stopped", "convergence.by_chain"),
+    *("all_records.largest", "fit.doubles", "fit.verdict", "quick.message", "quick.convergence.grade"),
+    *("helps.0.share_lost", "thresholds.0.tau2_after", "comparators.0.reference"),
+]
+MANIFEST_ADDED_LATER = ["design", "asked", *(f"input.{x}" for x in ("ignored_keys", "order", "count", "bands", "na"))]
+
+
+def strip(text: str, paths: list[str]) -> str:
+    """Remove these fields if they are there."""
+    for path in paths:
+        try:
+            text = change(text, path, None)
+        except (KeyError, IndexError, TypeError):
+            continue
+    return text
+
+
+def strip_folder(folder, paths: list[str], manifest_paths: list[str]) -> None:
+    """Make a folder that was written by a version which had none of these fields."""
+    path = folder / "summary.json"
+    path.write_text(strip(path.read_text(), paths))
+    manifest = json.loads(strip((folder / MANIFEST).read_text(), manifest_paths))
+    manifest["outputs"]["summary.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("path", ADDED_LATER)
+@pytest.mark.parametrize("case", ["plain", "rules"])
+def test_a_summary_without_a_field_that_was_added_later_is_read(results, case, path):
+    written = results[case].summary
+    text = strip(written.to_json(), [path])
+    read = Summary.read(text)
+    assert (read.tau1.mean, read.convergence.message) == (written.tau1.mean, written.convergence.message)
+    assert Summary.read(read.to_json()) == read
+
+
+def test_a_grade_follows_from_what_there_was(results):
+    for case in ("plain", "one chain", "certain"):
+        written = results[case].summary
+        read = Summary.read(change(written.to_json(), "convergence.grade", None))
+        assert read.convergence.converged == (read.convergence.grade == "converged") == written.convergence.converged
+
+
+@pytest.mark.parametrize("path", [*ADDED_LATER, "all"])
+def test_a_folder_of_an_earlier_version_answers(results, tmp_path, path):
+    results["rules"].save(tmp_path / "r")
+    keeps = {"attribution"}  # the categories, without which nothing can be made coarser
+    everything = [found for found in ADDED_LATER if found not in keeps]
+    strip_folder(tmp_path / "r", everything if path == "all" else [path], MANIFEST_ADDED_LATER)
+    found = keyhole.load(tmp_path / "r")
+    assert found.tau1.mean == results["rules"].tau1.mean
+    assert len(repr(found).splitlines()) == 5
+    found.report(tmp_path / "safe.html")
+    found.report(tmp_path / "internal.html", internal=True)
+    rng = np.random.default_rng(4)
+    frame = pl.DataFrame({name: rng.integers(0, 4, 60) for name in "ABCD"})
+    frame = frame.with_columns(A=frame["A"].clip(upper_bound=2 + frame["B"]))
+    if path == "attribution":
+        with pytest.raises(OutputError, match="stored less than what-if needs: run the assessment again"):
+            found.what_if(drop=["C"], data=frame)
+    else:
+        released = found.what_if(drop=["C"], data=frame)
+        if path != "all":
+            assert released.tau1.mean == results["rules"].what_if(drop=["C"]).tau1.mean
+
+
+def test_the_screen_shows_a_summary_of_an_earlier_version(results, capsys):
+    from keyhole.commands.screen import print_summary
+
+    text = strip(results["plain"].summary.to_json(), ADDED_LATER)
+    print_summary(Summary.read(text), None)
+    assert "Alone in the population" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("version", "surprise", "told"),
+    [
+        ("99.0.1", None, "was written by keyhole 99.0.1, and this is "),
+        ("0.1.0", "surprise", "was written by keyhole of a newer version, and this is "),
+        ("0.1.0", "fit.surprise", "was written by keyhole of a newer version, and this is "),
+    ],
+)
+def test_a_folder_of_a_later_version_is_refused_in_one_line(results, tmp_path, version, surprise, told):
+    results["plain"].save(tmp_path / "r")
+    path = tmp_path / "r" / "summary.json"
+    if surprise:
+        path.write_text(change(path.read_text(), surprise, 1))
+    manifest = json.loads((tmp_path / "r" / MANIFEST).read_text())
+    manifest["version"] = version
+    manifest["outputs"]["summary.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(OutputError, match=told) as caught:
+        keyhole.load(tmp_path / "r")
+    assert str(caught.value).endswith(": update keyhole.")
+    assert "\n" not in str(caught.value)

@@ -37,10 +37,12 @@ def draw_distributions(
 def draw_chains(draws: Draws, block: Mapping[str, Any]) -> tuple[ChainsPicture, ...]:
     """Return traces and ranks of E(tau | parameters), which show agreement best, and each chain's estimate of tau.
 
-    block: `convergence` of summary.json.
+    block: `convergence` of summary.json; without `by_chain`, which early versions did not write, there is no picture.
     """
     starts: Sequence[int] = block.get("starts", ())
     own = block.get("by_chain", ())
+    if not own:
+        return ()
     pictures = []
     for name in OF_WHAT:
         shown = draws.get(f"{name}_expected", draws.get(name))

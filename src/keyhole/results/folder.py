@@ -4,9 +4,10 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from typing import Any
 
 import polars as pl
 import polars.selectors
+from pydantic import ValidationError
 
 from keyhole._version import __version__
 from keyhole.data import Microdata
@@ -41,6 +43,7 @@ from keyhole.results.restored import KEYS, read_keys, restore_posterior, write_k
 from keyhole.sampling.checkpoint import holds_run, remove_checkpoint
 from keyhole.settings import Settings
 from keyhole.summary import Summary
+from keyhole.words import clean_name
 
 DIGITS = 6
 """Significant digits in records.csv; records.parquet has all."""
@@ -181,7 +184,8 @@ def load(folder: str | Path) -> Assessment:
     if not _is_result(folder):
         raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = complete_manifest(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        _refuse_newer(folder, manifest)
         kept = KEYS in manifest["outputs"]
         for name in (*DATA, *([KEYS] if kept else [])):
             if sha256(folder / name) != manifest["outputs"][name]:
@@ -206,8 +210,48 @@ def load(folder: str | Path) -> Assessment:
         return found
     except OSError as error:
         raise OutputError(f"{folder} cannot be read: {error.strerror}.") from None
+    except ValidationError as error:
+        # The files are as they were written, so a field that is not known here is of a version to come.
+        newer = any(found["type"] in UNKNOWN for found in error.errors(include_input=False, include_url=False))
+        raise _newer(folder) if newer else _damaged(folder) from None
     except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        raise OutputError(f"{folder} is damaged: run the assessment again.") from None
+        raise _damaged(folder) from None
+
+
+UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""What pydantic says of fields that a block, or a dataclass, does not have."""
+
+ADDED_TO_INPUT: Mapping[str, Any] = {
+    "ignored_keys": [],
+    "order": {},
+    "count": None,
+    "bands": {},
+    "user_missing": "keep",
+    "na": {"texts": None, "found": {}, "met": {}},
+}
+"""Fields of manifest.json's `input` that earlier versions did not write, and what they are then."""
+
+
+def complete_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest with the fields that earlier versions did not write."""
+    return {"design": {}, "asked": {}, **manifest, "input": {**ADDED_TO_INPUT, **manifest["input"]}}
+
+
+def _refuse_newer(folder: Path, manifest: dict[str, Any]) -> None:
+    """Refuse results of a version whose fields may mean something else."""
+    written, here = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (manifest["version"], __version__))
+    if written > here:
+        raise _newer(folder, f" {clean_name(manifest['version'])}")
+
+
+def _newer(folder: Path, version: str = "") -> OutputError:
+    return OutputError(
+        f"{folder} was written by keyhole{version or ' of a newer version'}, and this is {__version__}: update keyhole."
+    )
+
+
+def _damaged(folder: Path) -> OutputError:
+    return OutputError(f"{folder} is damaged: run the assessment again.")
 
 
 def write_report(page: str, path: Path, overwrite: bool = False) -> None:

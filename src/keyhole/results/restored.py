@@ -88,6 +88,11 @@ def read_keys(assessment: "Assessment", path: Path) -> Microdata:
 def describe_reading(assessment: "Assessment") -> Reading:
     """Return how the records of a run were read."""
     about = assessment.manifest["input"]
+    if "codes" not in about or not assessment.summary.attribution.variables:
+        raise OutputError(
+            "this result was written by a version of keyhole that stored less than what-if needs: run the assessment "
+            "again."
+        )
     return Reading(
         codes=about["codes"],
         rows=about["rows"],
