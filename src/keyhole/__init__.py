@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from keyhole.evaluation import Comparison, Outcome, compare, validate
     from keyhole.plan import Plan, Recipe, load_plan, protect
+    from keyhole.replaying import Replay, replay
     from keyhole.results import Assessment, load
     from keyhole.risk import Diagnosis, Expected, Measure, ReleaseRisk, Verdict
     from keyhole.sampling import Notice, Progress
@@ -45,6 +46,7 @@ _NAMES = {
     "TelltaleWarning",
     "evaluation": "Comparison Outcome compare validate",
     "plan": "Plan Recipe load_plan protect",
+    "replaying": "Replay replay",
     "results": "Assessment load",
     "risk": "Diagnosis Expected Measure ReleaseRisk Verdict",
     "sampling": "Notice Progress",
@@ -72,6 +74,7 @@ __all__ = [
     "Progress",
     "Recipe",
     "ReleaseRisk",
+    "Replay",
     "RulesError",
     "Settings",
     "SettingsError",
@@ -86,6 +89,7 @@ __all__ = [
     "load",
     "load_plan",
     "protect",
+    "replay",
     "simulate",
     "validate",
     "zeros",

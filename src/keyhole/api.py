@@ -1,6 +1,7 @@
 """From a file to an Assessment."""
 
 import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -21,13 +22,13 @@ from keyhole.progress import notebook_progress
 from keyhole.results.assessment import Assessment
 from keyhole.results.folder import make_manifest
 from keyhole.results.restored import describe_strata, list_boxes
-from keyhole.risk import check_fit, check_half
+from keyhole.risk import Diagnosis, Risk, check_fit, check_half
 from keyhole.risk.all_records import choose_points
 from keyhole.risk.measures import find_certain, make_certain
 from keyhole.risk.policies import Policy, find_policies, refuse_unfit
 from keyhole.risk.quick import Answer, find_answer
 from keyhole.risk.release import Posterior
-from keyhole.sampling import OnProgress
+from keyhole.sampling import OnProgress, Trace
 from keyhole.sampling.saved_run import MEMORY, refuse_unfinished
 from keyhole.sampling.trace import pad_draws
 from keyhole.settings import Options, Settings, make_settings
@@ -71,6 +72,24 @@ def fingerprint_rules(zeros: RuleSource) -> str:
     return (
         sha256(Path(zeros)) if isinstance(zeros, str | Path) else hashlib.sha256(rule_text(zeros).encode()).hexdigest()
     )
+
+
+def fingerprint_codebook(codebook: str | Path | Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a codebook, of a file or of values."""
+    if isinstance(codebook, str | Path):
+        return sha256(Path(codebook))
+    return hashlib.sha256(json.dumps(codebook, default=str).encode()).hexdigest()
+
+
+def describe_result(risk: Risk, diagnosis: Diagnosis, trace: Trace | None) -> dict[str, Any]:
+    """Return what manifest.json holds of the result, so that a repetition can be compared with it."""
+    taus = {"tau1": risk.tau1, "tau2": risk.tau2}
+    return {
+        **{name: {"mean": tau.mean, "sd": tau.sd, "interval": list(tau.interval)} for name, tau in taus.items()},
+        "grade": diagnosis.grade,
+        "stopped": None if trace is None else trace.stopped,
+        "sweeps": 0 if trace is None else trace.sweeps,
+    }
 
 
 def settle_contradictions(rules: Zeros, microdata: Microdata, drop: bool) -> tuple[Microdata, int]:
@@ -323,6 +342,9 @@ def assess(
         )
         | {
             "design": {"weight": weight, "household": household, **describe_strata(several)},
+            "codebook": None if codebook is None else fingerprint_codebook(codebook),
+            "strata_sizes": sha256(Path(strata_sizes)) if isinstance(strata_sizes, str | Path) else None,
+            "result": describe_result(risk, diagnosis, trace),
             "asked": {
                 "file": name_of(source),
                 "query": query,
@@ -338,6 +360,7 @@ def assess(
                 "na": None if na is None else list(na),
                 "drop_contradictions": drop_contradictions,
                 "self_check": self_check,
+                "quick": quick,
                 "with_keys": with_keys,
                 "keep_data": keep_data,
                 "policy": [found if isinstance(found, str) else found.name for found in asked_policies],

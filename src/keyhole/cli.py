@@ -27,6 +27,7 @@ COMMANDS = {
     "inspect": "Show the variables of a file, to choose the keys.",
     "plan": "Find the coarser release that meets a limit with the least loss.",
     "protect": "Apply a plan to its file.",
+    "replay": "Make a result again, and say whether it is the same to the bit.",
     "report": "Write the report of a result folder again, safe or internal.",
     "simulate": "Draw a population and a sample from the model.",
     "validate": "Check estimators on a known population.",

@@ -22,7 +22,7 @@ LAYERS = [
     {"plan"},
     {"results"},
     {"api"},
-    {"app", "demo", "evaluation"},
+    {"app", "demo", "evaluation", "replaying"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -11,7 +11,7 @@ import pytest
 import keyhole
 from keyhole.errors import OutputError
 from keyhole.readable import ReadableModel
-from keyhole.results.folder import MANIFEST
+from keyhole.results.folder import MANIFEST, SEAL, seal
 from keyhole.summary import Summary
 
 CASES = ("plain", "rules", "certain", "one chain", "households", "self check", "missing")
@@ -150,7 +150,7 @@ def test_a_foreign_summary_is_one_line(results, tmp_path):
     for text in ("", "{}", "[]", "\0", change(results["plain"].summary.to_json(), "tau1.mean", "12")):
         (tmp_path / "r" / "summary.json").write_text(text)
         manifest["outputs"]["summary.json"] = hashlib.sha256(text.encode()).hexdigest()
-        (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest))
+        (tmp_path / "r" / MANIFEST).write_text(json.dumps(seal(manifest)))
         with pytest.raises(OutputError, match="is damaged: run the assessment again") as caught:
             keyhole.load(tmp_path / "r")
         assert "\n" not in str(caught.value)
@@ -191,6 +191,7 @@ def strip_folder(folder, paths: list[str], manifest_paths: list[str]) -> None:
     path.write_text(strip(path.read_text(), paths))
     manifest = json.loads(strip((folder / MANIFEST).read_text(), manifest_paths))
     manifest["outputs"]["summary.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest.pop(SEAL)
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -258,7 +259,7 @@ def test_a_folder_of_a_later_version_is_refused_in_one_line(results, tmp_path, v
     manifest = json.loads((tmp_path / "r" / MANIFEST).read_text())
     manifest["version"] = version
     manifest["outputs"]["summary.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (tmp_path / "r" / MANIFEST).write_text(json.dumps(manifest))
+    (tmp_path / "r" / MANIFEST).write_text(json.dumps(seal(manifest)))
     with pytest.raises(OutputError, match=told) as caught:
         keyhole.load(tmp_path / "r")
     assert str(caught.value).endswith(": update keyhole.")

@@ -13,7 +13,7 @@ from keyhole.words import clean_name, command_line, write_groups
 
 LONGER = "30m"
 DESIGN = ("weight", "household")
-BARE = ("drop_contradictions", "self_check", "with_keys", "keep_data")
+BARE = ("drop_contradictions", "self_check", "quick", "with_keys", "keep_data")
 
 
 class Asked:

@@ -1,5 +1,6 @@
 """The result folder: written whole or not at all, readable by its owner only, opened again by `load`."""
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -77,13 +78,21 @@ def make_manifest(
             **microdata.reading,
         },
         "rules": rules_fingerprint,
+        **{name: value for name, value in describe_machine().items() if name != "version"},
+        "started": started.isoformat(timespec="seconds"),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": seconds,
+    }
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return the versions, and the kind of machine, on which the bits of a result may depend."""
+    return {
+        "version": __version__,
         "kernels": kernel_hash(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-        "started": started.isoformat(timespec="seconds"),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": seconds,
     }
 
 
@@ -184,30 +193,32 @@ def load(folder: str | Path) -> Assessment:
     if not _is_result(folder):
         raise OutputError(f"{folder} is not a result folder of keyhole: it has no {MANIFEST} of ours.")
     try:
-        manifest = complete_manifest(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
-        _refuse_newer(folder, manifest)
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        check_seal(folder / MANIFEST, found)
+        manifest = complete_manifest(found)
+        refuse_newer(folder, manifest)
         kept = KEYS in manifest["outputs"]
         for name in (*DATA, *([KEYS] if kept else [])):
             if sha256(folder / name) != manifest["outputs"][name]:
                 raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
         summary = Summary.read((folder / "summary.json").read_text(encoding="utf-8"))
         draws, profiles, boxes = read_draws(folder / "draws.nc")
-        found = Assessment(
+        assessment = Assessment(
             tau1=summary.tau1,
             tau2=summary.tau2,
             summary=summary,
             diagnosis=summary.convergence.diagnosis,
             draws=draws,
             profiles=profiles,
-            manifest={name: value for name, value in manifest.items() if name != "outputs"},
+            manifest={name: value for name, value in manifest.items() if name not in ("outputs", SEAL)},
             record_table=pl.read_parquet(folder / "records.parquet", glob=False).lazy(),
             boxes=boxes,
             _keep_data=kept,
         )
         if kept:
-            keys = read_keys(found, folder / KEYS)
-            found = replace(found, _posterior=restore_posterior(found, keys))
-        return found
+            keys = read_keys(assessment, folder / KEYS)
+            return replace(assessment, _posterior=restore_posterior(assessment, keys))
+        return assessment
     except OSError as error:
         raise OutputError(f"{folder} cannot be read: {error.strerror}.") from None
     except ValidationError as error:
@@ -233,11 +244,55 @@ ADDED_TO_INPUT: Mapping[str, Any] = {
 
 
 def complete_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest with the fields that earlier versions did not write."""
-    return {"design": {}, "asked": {}, **manifest, "input": {**ADDED_TO_INPUT, **manifest["input"]}}
+    """Return a manifest with the fields that earlier versions did not write, at the end."""
+    completed = {**manifest, "input": {**manifest["input"]}}
+    completed.setdefault("design", {})
+    completed.setdefault("asked", {})
+    for name, value in ADDED_TO_INPUT.items():
+        completed["input"].setdefault(name, value)
+    return completed
 
 
-def _refuse_newer(folder: Path, manifest: dict[str, Any]) -> None:
+SEAL = "sha256"
+"""The field of the manifest with the SHA-256 of all others: a number that was changed by hand is noticed."""
+
+
+def seal(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest with its own SHA-256 at the end."""
+    content = {name: value for name, value in manifest.items() if name != SEAL}
+    return {**content, SEAL: hashlib.sha256(json_text(content).encode()).hexdigest()}
+
+
+def check_seal(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest that was changed; those of earlier versions have no SHA-256 of their own."""
+    if SEAL in manifest and manifest[SEAL] != seal(manifest)[SEAL]:
+        raise OutputError(f"{path} is not as it was written: run the assessment again.")
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return a manifest, complete and as it was written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        check_seal(path, found)
+        manifest = complete_manifest(found)
+        refuse_newer(path, manifest)
+        if manifest["program"] != PROGRAM or not isinstance(manifest["outputs"], dict):
+            raise ValueError
+        return manifest
+    except OSError as error:
+        raise OutputError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise OutputError(f"{path} is not a manifest of keyhole, or is damaged: name that of a result.") from None
+
+
+def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse a folder with a file that is not as the manifest says; files that are not there were moved."""
+    for name, digest in manifest["outputs"].items():
+        if name in KNOWN and (folder / name).exists() and sha256(folder / name) != digest:
+            raise OutputError(f"{folder / name} is not as it was written: run the assessment again.")
+
+
+def refuse_newer(folder: Path, manifest: dict[str, Any]) -> None:
     """Refuse results of a version whose fields may mean something else."""
     written, here = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (manifest["version"], __version__))
     if written > here:
@@ -267,7 +322,7 @@ def write_report(page: str, path: Path, overwrite: bool = False) -> None:
     if listed is not None:
         manifest = json.loads((path.parent / MANIFEST).read_text(encoding="utf-8"))
         manifest["outputs"][path.name] = sha256(path)
-        write_text(json_text(manifest), path.parent / MANIFEST)
+        write_text(json_text(seal(manifest) if SEAL in manifest else manifest), path.parent / MANIFEST)
 
 
 def write_records(table: pl.LazyFrame, csv: Path, parquet: Path) -> None:
@@ -291,7 +346,7 @@ def _write_files(assessment: Assessment, staging: Path) -> tuple[str, ...]:
         write_keys(assessment._posterior.microdata, staging / KEYS)
     (staging / REPORT).write_text(render(make_content(assessment)), encoding="utf-8", newline="\n")
     hashes = {name: sha256(staging / name) for name in outputs}
-    manifest = {"program": PROGRAM, **assessment.manifest, "outputs": hashes}
+    manifest = seal({"program": PROGRAM, **assessment.manifest, "outputs": hashes})
     (staging / MANIFEST).write_text(json_text(manifest), encoding="utf-8", newline="\n")
     for name in (*outputs, MANIFEST):
         sync(staging / name)
