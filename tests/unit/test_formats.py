@@ -412,6 +412,41 @@ def test_other_databases_go_through_sqlalchemy(people, tmp_path):
         )
 
 
+def test_an_error_of_a_driver_while_rows_are_read_is_one_line(people, tmp_path):
+    url = write(people, tmp_path, "db").replace("sqlite://", "sqlite+pysqlite://")
+    query = "SELECT 1 AS A UNION ALL SELECT abs(-9223372036854775807 - 1) UNION ALL SELECT 'zzcanaryzz'"
+    with pytest.raises(InputError, match=r"^the query failed: check the address, the password and the query\.$"):
+        read_microdata(url, "A", options=SourceOptions(query=query))
+
+
+def test_an_error_of_ours_is_not_blamed_on_the_database(people, tmp_path, monkeypatch):
+    monkeypatch.setattr("keyhole.data.database._texts", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        read(write(people, tmp_path, "db").replace("sqlite://", "sqlite+pysqlite://"), KEYS)
+
+
+def test_a_lazy_frame_that_fails_is_one_line(tmp_path):
+    def refuse(value):
+        raise RuntimeError(f"zzcanaryzz {value}")
+
+    lazy = pl.LazyFrame({"A": ["zzcanaryzz", "x"]})
+    broken = lazy.with_columns(pl.col("A").map_elements(refuse, pl.String))
+    for frame in (pl.scan_csv(tmp_path / "none.csv"), broken, lazy.select(pl.col("zzcanaryzz"))):
+        with pytest.raises(InputError, match=r"^the dataframe cannot be read: ") as caught:
+            read_microdata(frame, "A")
+        assert "zzcanaryzz" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_child_without_memory_does_not_call_the_file_damaged(people, tmp_path, monkeypatch):
+    source = write(people, tmp_path, "sav")
+    child = tmp_path / "child.py"
+    child.write_text("import sys\nsys.stdin.readline()\nsys.exit(4)\n")
+    monkeypatch.setattr("keyhole.data.statistical.statistical_child.__file__", str(child))
+    with pytest.raises(MemoryError):
+        read(source, KEYS)
+
+
 def test_a_want_of_memory_is_not_called_bad_input(people, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise MemoryError

@@ -8,7 +8,7 @@ import itertools
 import math
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,29 +141,58 @@ def _read_other(url: str, request: Request) -> Table:
             "`url` is not the address of a database: write it as dialect://user@host/name, for instance "
             "postgresql+psycopg://reader@localhost/survey."
         ) from None
-    try:
-        with engine.connect() as connection:
+    with ExitStack() as open_until_read:
+        open_until_read.callback(engine.dispose)
+        with _without_message(where):
+            connection = engine.connect()
+            open_until_read.callback(_close, connection)
             # Closing without commit rolls the query back; PostgreSQL also refuses to write.
             connection = connection.execution_options(stream_results=True, postgresql_readonly=True)
             rows = connection.exec_driver_sql(request.no_rows if request.counted else request.query)
-            if not rows.returns_rows:
-                raise InputError(f"{where} returns no rows: only a single SELECT is allowed.")
-            header = list(rows.keys())
-            if request.counted:
+        if not rows.returns_rows:
+            raise InputError(f"{where} returns no rows: only a single SELECT is allowed.")
+        header = list(rows.keys())
+        if request.counted:
+            names = request.check(header, where)
+            with _without_message(where):
                 rows.close()
-                names = request.check(header, where)
                 rows = connection.exec_driver_sql(
                     request.count_rows([engine.dialect.identifier_preparer.quote(name) for name in names])
                 )
-                header = [*names, COUNTED]
-            return _collect(where, header, map(list, rows.partitions(BATCH)), request)
+            header = [*names, COUNTED]
+        return _collect(where, header, _fetch(rows, where), request)
+
+
+@contextmanager
+def _without_message(where: str) -> Iterator[None]:
+    """Turn whatever a driver raises into one line; its message may quote the address or a value.
+
+    Drivers raise errors of any class. Only calls of theirs are in such a section, so that an error of ours is not
+    blamed on the database.
+    """
+    try:
+        yield
     except (InputError, MemoryError):
         raise
     except Exception:
-        # The message of a driver may quote the address or a value.
         raise InputError(f"{where} failed: check the address, the password and the query.") from None
-    finally:
-        engine.dispose()
+
+
+def _close(connection: Any) -> None:
+    """Close a connection; the rows are read, so a database that is gone meanwhile changes nothing."""
+    with suppress(Exception):
+        connection.close()
+
+
+def _fetch(rows: Any, where: str) -> Iterator[list[Any]]:
+    """Yield the rows in batches."""
+    batches = rows.partitions(BATCH)
+    while True:
+        with _without_message(where):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield list(batch)
 
 
 def _collect(where: str, header: list[str], batches: Iterator[list[Any]], request: Request) -> Table:

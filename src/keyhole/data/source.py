@@ -101,29 +101,35 @@ def _read_dataframe(source: Any, wanted: Sequence[str] | None) -> Table:
     import narwhals.stable.v2 as nw
 
     where = "the dataframe"
-    try:
-        data = nw.from_native(source)
-    except TypeError:
-        raise InputError(
-            f"data of type {type(source).__name__} cannot be read: give the path of a file or a dataframe."
-        ) from None
-    except MemoryError:
-        raise
-    except Exception:
-        # For instance duplicate column names in pandas; the library's own message may quote values.
-        raise InputError("the dataframe cannot be read: check that its column names are unique.") from None
-    header = data.collect_schema().names()
+    with refuse_unreadable("check that its column names are unique"):
+        try:
+            data = nw.from_native(source)
+        except TypeError:
+            raise InputError(
+                f"data of type {type(source).__name__} cannot be read: give the path of a file or a dataframe."
+            ) from None
+        header = data.collect_schema().names()
     names = header if wanted is None else list(wanted)
     find_columns(header, names, where)
-    try:
+    with refuse_unreadable("convert its key columns to text or numbers"):
         chosen = data.select(*names)
         eager = chosen.collect(backend="polars") if isinstance(chosen, nw.LazyFrame) else chosen
         return Table(where, tuple(header), _to_polars(eager))
-    except MemoryError:
+
+
+@contextmanager
+def refuse_unreadable(remedy: str) -> Iterator[None]:
+    """Turn whatever another library raises into one line; its message may quote values.
+
+    For instance duplicate names in pandas, columns of mixed objects, or the functions of a user within a lazy frame,
+    so that errors of any class may come.
+    """
+    try:
+        yield
+    except (InputError, MemoryError):
         raise
-    except Exception:
-        # For instance columns of mixed Python objects; the library's own message may quote values.
-        raise InputError("the dataframe cannot be read: convert its key columns to text or numbers.") from None
+    except (Exception, pl.exceptions.PanicException):
+        raise InputError(f"the dataframe cannot be read: {remedy}.") from None
 
 
 def _to_polars(data: Any) -> pl.DataFrame:

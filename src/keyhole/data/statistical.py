@@ -103,6 +103,8 @@ def _run_child(
             f"{opened.path}: {PROGRAMS[opened.kind]} files need pyreadstat, which cannot be imported: "
             "install keyhole again."
         )
+    if child.returncode == statistical_child.NO_MEMORY:
+        raise MemoryError
     if head is None or child.returncode != 0:
         raise InputError(
             f"{opened.path} is not a readable {PROGRAMS[opened.kind]} file: it may be cut off or damaged; "

@@ -3,7 +3,8 @@
 The underlying C library may crash or loop on a damaged file, which here ends a child rather than the user's session.
 It imports nothing from keyhole. The request on standard input is JSON. The response on standard output is the wanted
 columns of some rows as Arrow IPC, again and again, then JSON, each part after a line with its number of bytes. Exit
-status 3: the file cannot be read; messages of the library, which may quote the file, are not passed on.
+status 3: the file cannot be read; 4: there is not enough memory. Messages of the library, which may quote the file, are
+not passed on.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-UNREADABLE = 3
+UNREADABLE, NO_MEMORY = 3, 4
 VALUES_PER_BYTE = 200
 READERS = {".sav": "sav", ".zsav": "sav", ".por": "por", ".dta": "dta", ".xpt": "xport", ".sas7bdat": "sas7bdat"}
 # Formats for which the library can return user-missing values; it always blanks those of the others.
@@ -39,7 +40,10 @@ def main() -> int:
                 )
                 _send(packed.getbuffer())
             _send(json.dumps(head).encode())
+        except MemoryError:
+            return NO_MEMORY
         except Exception:
+            # Of any class: the library has its own, and a damaged file makes it fail in many ways.
             return UNREADABLE
         return 0
     return 1
