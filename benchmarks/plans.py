@@ -72,7 +72,7 @@ def run(name: str, seed: int, suppress: float) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = kh.assess(
-            sample, people.columns, population=people.height, codebook=book, quick=True, seed=seed, time_limit="5m"
+            sample, people.columns, population=people.height, codebook=book, model="classes", seed=seed, time_limit="5m"
         )
         limit = max(int(found.tau1.interval[1]) // PART, 1)
         plan = found.plan(f"tau1.upper={limit}", suppress=suppress)
@@ -82,7 +82,13 @@ def run(name: str, seed: int, suppress: float) -> dict[str, Any]:
             kept = [key.name for key in plan.recipe.keys if key.groups is not None]
             left = {key.name: [group for group, _ in key.groups] for key in plan.recipe.keys if key.groups is not None}
             assessed = kh.assess(
-                released, kept, population=people.height, codebook=left, quick=True, seed=seed + 1000, time_limit="5m"
+                released,
+                kept,
+                population=people.height,
+                codebook=left,
+                model="classes",
+                seed=seed + 1000,
+                time_limit="5m",
             )
             again = {"mean": assessed.tau1.mean, "interval": assessed.tau1.interval, "grade": assessed.grade}
     return {

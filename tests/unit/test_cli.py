@@ -638,7 +638,7 @@ def test_little_data_are_said_beside_the_number(run, tmp_path):
 def test_one_record_alone_and_nobody_expected(run, tmp_path):
     """A single sample unique in a large file and a huge population, where an interval is from zero to zero."""
     (tmp_path / "x.csv").write_text("A,B\n" + "".join(f"{i % 2},{i % 3}\n" for i in range(600)) + "0,3\n")
-    call = ("assess", "x.csv", "--keys", "A,B", "--population", "1000000", "--quick")
+    call = ("assess", "x.csv", "--keys", "A,B", "--population", "1000000", "--model", "classes")
     text = " ".join(run(*call).out.split())
     sentence = "Of 1 record that is alone in the sample, none is expected to be alone in the population, and the model "
     assert f"{sentence}fits the file." in text
