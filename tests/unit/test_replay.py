@@ -283,6 +283,8 @@ def test_the_command(made, copy, capsys):
     assert capsys.readouterr().out == ""
     assert call("replay", str(copy / "r"), "--data", data, "--json", "--out", str(copy / "two")) == 0
     found = json.loads(capsys.readouterr().out)
+    assert call("replay", str(copy / "r"), "--data", data, "--out", str(copy / "four")) == 0
+    assert "of memory at most" not in capsys.readouterr().err, "there is no time limit to which that would be"
     assert (found["same"], found["differs"], found["folder"]) == (True, [], str(copy / "two"))
     assert call("replay", str(copy / "r"), "--data", data, "--out", str(copy / "two")) == 1
     assert capsys.readouterr().err == f"keyhole: {copy / 'two'} exists: choose a new folder with --out.\n"
