@@ -155,3 +155,12 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path, monkeypatch):
     (tmp_path / "study.xml").write_text(BARE)
     with pytest.raises(CodebookError, match="is larger than 0 MB: keep the <var> elements of the keys only"):
         read_codebook(tmp_path / "study.xml")
+
+
+def test_variables_of_the_study_that_the_file_lacks_are_not_named(book):
+    """INCOME is in the codebook only; a key called INCOMF is no slip of the pen, as in a codebook of keys."""
+    frame = FRAME.with_columns(INCOMF=pl.Series([1, 2] * 4))
+    found = read_microdata(frame, ["AGE", "SEX", "INCOMF"], codebook=book)
+    assert found.reading["codebook_strangers"] == {}
+    with pytest.raises(CodebookError, match="'INCOME'"):
+        read_microdata(frame, ["AGE", "SEX", "INCOMF"], codebook={"INCOME": [1, 2]})

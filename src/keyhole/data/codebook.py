@@ -191,13 +191,14 @@ def code_text(code: Any) -> str:
 def find_strangers(book: Mapping[str, Variable], header: Sequence[str], keys: Sequence[str] = ()) -> dict[str, str]:
     """Return the entries that are no column, each with the nearest column that has no entry, or "".
 
-    A codebook may describe more than a file has. But if an entry is a key without one but for a slip of the pen, the
-    categories of that key would come from the records, and it is refused.
+    A codebook may describe more than a file has; that of a study usually does, and its entries are not listed. But if
+    an entry is a key without one but for a slip of the pen, the categories of that key would come from the records, and
+    it is refused.
     """
     columns = {name.casefold(): name for name in header if name and name not in book}
     found = {}
-    for entry in book:
-        if entry in header:
+    for entry, variable in book.items():
+        if entry in header or variable.partial:
             continue
         key = next((name for name in keys if name not in book and _is_slip(entry, name)), None)
         if key is not None:

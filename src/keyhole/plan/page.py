@@ -107,7 +107,10 @@ def _explain(plan: Plan) -> list[str]:
             "Locally optimal: single values or records are suppressed, and not all such choices were compared. Without "
             "suppression the first release below with 'yes' is the best of all."
         ]
-    return ["Locally optimal: not all releases with less loss could be decided in the time; one of them may do."]
+    return [
+        "Locally optimal: not all releases with less loss could be decided in the time; one of them may meet the "
+        "limits too."
+    ]
 
 
 def describe_optimism(plan: Plan) -> str:

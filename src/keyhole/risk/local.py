@@ -85,7 +85,7 @@ def make_local_steps(
         if name not in names:
             raise OptionError(f"`blank` '{name}' is not one of the keys{did_you_mean(name, names)}")
         if names.index(name) not in kept:
-            raise SettingsError(f"'{name}' is dropped and blanked: do one of both")
+            raise SettingsError(f"'{name}' is dropped and blanked: do only one of the two")
         blanked[names.index(name)] = read_where(where, "blank")
     if subsample is not None and (isinstance(subsample, bool) or not 0.0 < float(subsample) <= 1.0):
         raise SettingsError("`subsample` must be a share above 0 and at most 1, such as 0.5")

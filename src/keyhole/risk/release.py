@@ -109,7 +109,7 @@ def join_merges(variables: Sequence[Variable], drop: Iterable[str], merges: Sequ
     found: dict[int, list[Groups]] = {}
     for merge in merges:
         if merge.j in dropped:
-            raise SettingsError(f"'{names[merge.j]}' is dropped and recoded: do one of both")
+            raise SettingsError(f"'{names[merge.j]}' is dropped and recoded: do only one of the two")
         found.setdefault(merge.j, []).append(merge.groups)
     kept = tuple(j for j in range(len(names)) if j not in dropped)
     return Coarsening(kept, tuple(join_groups(len(variables[j].categories), found.get(j, [])) for j in kept))
