@@ -18,7 +18,7 @@ CONVERGED_OR_NOT = (0, 3)
 def test_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = re.findall(r"```(console|python)\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(found) == 9
+    assert len(found) == 10
     for language, text in found:
         if language == "python":
             subprocess.run([sys.executable, "-c", text], check=True)

@@ -19,7 +19,6 @@ from tests.unit.test_checkpoint import StopAfter
 
 COMMAND = str(Path(sys.executable).with_name("keyhole"))
 ASSESS = ("assess", "survey.csv", "--keys", "AGE,SEX,MARST,EDUC", "--population", "5000", "--chains", "2", "--quiet")
-ENDLESS = (*ASSESS, "--target-ess", "1000000", "--time-limit", "8s")
 WHOLE = (*ASSESS, "--target-ess", "1000000", "--time-limit", "5m", "--max-sweeps", "1200")
 ROOM = 5.0
 """Seconds for what should take one: the machine may be busy."""
@@ -41,10 +40,10 @@ def call(*arguments: str) -> int:
     return stopped.value.code
 
 
-def start(folder: Path, *arguments: str, first: str = "*/head.json") -> subprocess.Popen[str]:
+def start(folder: Path, first: str = "*/head.json", limit: str = "8s") -> subprocess.Popen[str]:
     """Start an endless run in a process of its own, and wait for its first checkpoint, or that of its quick answer."""
     running = subprocess.Popen(
-        [COMMAND, *ENDLESS, "--out", str(folder), *arguments],
+        [COMMAND, *ASSESS, "--target-ess", "1000000", "--time-limit", limit, "--out", str(folder)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     for _ in range(600):
@@ -83,7 +82,7 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(data, capsys, whole, 
     running = start(data / "r")
     # Meanwhile nobody else gets in, and hears at once who is there.
     sent = time.perf_counter()
-    assert call(*ENDLESS, "--out", "r") == 1
+    assert call(*ASSESS, "--out", "r") == 1
     assert time.perf_counter() - sent < ROOM
     assert f"r is in use by process {running.pid} on " in capsys.readouterr().err
     sent = time.perf_counter()
@@ -102,7 +101,7 @@ def test_a_signal_stops_at_once_and_the_run_can_be_resumed(data, capsys, whole, 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_stop_in_the_quick_answer_loses_nothing_either(data, whole, number):
-    running = start(data / "r", "--time-limit", "20s", first="quick/*/head.json")
+    running = start(data / "r", first="quick/*/head.json", limit="20s")
     running.send_signal(number)
     told = end(running)
     assert not any((data / "r" / "checkpoint").glob("*/head.json")), "the quick answer must not have ended"

@@ -357,8 +357,8 @@ OF_VISITS = (
     Bug(
         "a record's own answer left in its row",
         VISIT,
-        "inside = held.edge_count[e, k] - 1.0",
-        "inside = held.edge_count[e, k] + 0.0",
+        "inside = held.edge_count[k, e] - 1.0",
+        "inside = held.edge_count[k, e] + 0.0",
         VISIT_WEIGHTS,
     ),
     Bug(
@@ -399,7 +399,7 @@ OF_VISITS = (
     Bug(
         "a node not divided by its answers",
         VISIT,
-        "total += held.edge_count[e, k]",
+        "total += held.edge_count[k, e]",
         "total += 0.0",
         VISIT_WEIGHTS,
     ),

@@ -75,7 +75,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path):
 
     assess(on_progress=ask_again)
     assert sampled
-    assert sorted(path.name for path in folder.iterdir()) == ["a"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "quick"]
     (folder / LOCK).touch()  # as a killed run leaves it
     remove_checkpoint(folder)
     assert list(tmp_path.iterdir()) == []

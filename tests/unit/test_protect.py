@@ -253,7 +253,7 @@ def test_the_printed_command_assesses_what_was_promised(tmp_path, monkeypatch, s
     frame = make_blank_survey(3)
     frame.write_csv("s.csv")
     data = tmp_path / "s.csv" if source == "csv" else frame.to_pandas()
-    run = kh.assess(data, KEYS, population=4000, quick=True, seed=5)
+    run = kh.assess(data, KEYS, population=4000, model="classes", seed=5)
     plan = run.plan(f"tau1.upper={run.tau1.interval[1] - 4:g}", suppress=0.05)
     blanks = {name for name in plan.recipe.blank if frame[name].null_count()}
     assert blanks
@@ -265,7 +265,9 @@ def test_the_printed_command_assesses_what_was_promised(tmp_path, monkeypatch, s
         assert released.typed[name].null_count() == (
             len(plan.recipe.blank[name]) if name in blanks else frame[name].null_count()
         )
-    done = CliRunner().invoke(group, [*released.command[1:], "--quick", "--json", "--seed", "6"], standalone_mode=False)
+    done = CliRunner().invoke(
+        group, [*released.command[1:], "--model", "classes", "--json", "--seed", "6"], standalone_mode=False
+    )
     assert done.exception is None
     found = json.loads(done.stdout)
     # Records that agree with one of which a value was blanked may be alone.

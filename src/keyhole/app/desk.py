@@ -108,7 +108,9 @@ class Desk:
         from keyhole.data.strata import number_strata, read_sizes
 
         columns = self.find_columns(path, codebook)
-        data = columns.make_microdata(list(dict.fromkeys([*keys, *strata])), bands, missing, merge)
+        # Sizes count the people behind the whole file, also behind records that a run leaves out.
+        kept: Missing = "category" if missing == "drop" else missing
+        data = columns.make_microdata(list(dict.fromkeys([*keys, *strata])), bands, kept, merge)
         found, texts = number_strata(data, strata, "strata")
         people, _ = read_sizes(sizes, found, texts, data)
         return {"text": f"Strata of the file: {len(people):,}, with {int(people.sum()):,} people in all."}

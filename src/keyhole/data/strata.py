@@ -195,9 +195,9 @@ def read_sizes(
     where, rows, size = read_strata_table(source, strata.columns, SIZE)
     known = [_names_of(microdata, name) for name in strata.columns]
     place = {text: s for s, text in enumerate(texts)}
-    columns = [_codes_of_rows(microdata, name) for name in strata.columns]
     share, records = np.ones(len(texts)), strata.records
     if microdata.records < microdata.file_records:
+        columns = [_codes_of_rows(microdata, name) for name in strata.columns]
         share, records = shares_of_strata(microdata, columns, texts)
     people = np.full(len(texts), -1, np.int64)
     for row, written in enumerate(rows):
