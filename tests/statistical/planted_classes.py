@@ -399,8 +399,15 @@ OF_VISITS = (
     Bug(
         "a node not divided by its answers",
         VISIT,
-        "total += held.edge_count[k, e]",
+        "total += edge_count[k, e]",
         "total += 0.0",
+        VISIT_WEIGHTS,
+    ),
+    Bug(
+        "a node without the share of those above",
+        VISIT,
+        "part = mass[u] * (",
+        "part = 1.0 * (",
         VISIT_WEIGHTS,
     ),
     Bug(
@@ -434,8 +441,8 @@ OF_VISITS = (
     Bug(
         "weights of a cell kept when a record has moved",
         VISIT,
-        "found[i], each = chosen, 0.0",
-        "found[i] = chosen",
+        "label[i], each = chosen, 0.0",
+        "label[i] = chosen",
         EQUAL,
     ),
     Bug(
