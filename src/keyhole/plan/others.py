@@ -91,11 +91,11 @@ def find_telltale(table: Table, frame: pl.DataFrame, changes: Sequence[Change], 
         if seen.looks_like == "constant" or column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
             continue
         values, numeric = rank_values(column[chosen])
-        told = [
+        revealed = [
             change.key for change in changes if tells(values, numeric, change.original[place], change.published[place])
         ]
-        if told:
-            tell.append((name, tuple(dict.fromkeys(told))))
+        if revealed:
+            tell.append((name, tuple(dict.fromkeys(revealed))))
     return Telltale(tuple(identifiers), tuple(tell))
 
 

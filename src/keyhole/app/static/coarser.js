@@ -5,7 +5,7 @@ const MOST_CUTS = 24;
 
 /**
  * Make the card of a key, on which categories are merged and numbers are cut.
- * bands: the field in which bands are typed, if the key has numbers; groups: what is merged; changed: told of each change.
+ * bands: the field in which bands are typed, if the key has numbers; groups: what is merged; changed: called at each change.
  */
 export function makeCard(name, bands, groups, changed) {
   const state = make("span", { class: "note" });
